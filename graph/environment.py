@@ -34,7 +34,6 @@ class Environment:
         mara_thinking_tokens: tokens that a model may think before each reply.
         mara_prices: the prices of a million input and a million output tokens, with a comma between.
         mara_workspace: the workspace of runs and commands that name none; ``./.mara`` by default.
-        xdg_state_home: the folder below which the terminal's history is kept; ``~/.local/state`` by default.
         mara_auth: the file of keys and tokens; without it everybody may do all.
         mara_origins: sites whose pages may call a LangGraph server, with commas between; ``*`` for all.
         langgraph_http: the part ``http`` of langgraph.json, as the platform hands it to its server.
@@ -87,7 +86,6 @@ class Environment:
     mara_thinking_tokens: str
     mara_prices: str
     mara_workspace: str
-    xdg_state_home: str
     mara_auth: str
     mara_origins: str
     langgraph_http: str

@@ -229,7 +229,7 @@ class Round:
             assert code in (0, 2, 4), err
             assert problems <= {"indexing run"}, found
         elif kind < 0.4:
-            look = ["stats"] if kind < 0.3 else ["ask", QUESTIONS[0], "--model", "offline"]
+            look = ["show"] if kind < 0.3 else ["ask", QUESTIONS[0], "--model", "offline"]
             code, out, err = self.killer.server.run(*look, "-w", self.root, "--json")
             assert code == 0 or json.loads(out)["error"]["kind"] == "WorkspaceMissing", (out, err)
 

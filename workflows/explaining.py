@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
 
 from graph.environment import refresh_environment
 from graph.errors import BadInput
@@ -34,12 +32,10 @@ from workflows.explanation.model import (
 from workflows.explanation.why import why
 from workflows.runs.run_folder import check_output
 from workflows.runtime.resources import open_workspace_index, selection_of
-from workflows.settings.problems import problems_of
 from workflows.states.conversion import beta_of, facts_of, start_of
-from workflows.states.shared import Output, State
+from workflows.states.shared import State
 
 DEFAULT_NODES = 60
-LEAST_NODES, MOST_NODES = 2, 2000
 
 
 def explain(result: Mapping[str, Any], context: Context, *, max_nodes: int = DEFAULT_NODES) -> Explanation:
@@ -48,31 +44,28 @@ def explain(result: Mapping[str, Any], context: Context, *, max_nodes: int = DEF
     Args:
         result: what `workflows.answering.ask`, or a workflow's ``invoke``, returned.
         context: what the question was asked with.
-        max_nodes: how many nodes are shown, 2 to 2000. The returned passages, the entity seeds and the nodes of the
+        max_nodes: how many nodes are shown. The returned passages, the entity seeds and the nodes of the
             best paths are shown in any case.
 
     Raises:
-        BadInput: the result is none of a run, is of another context or filter, or its generation is gone; or
-            ``max_nodes`` is out of range.
+        BadInput: the result is none of a run, is of another context or filter, or its generation is gone.
         WorkspaceDamaged: the workspace cannot be read.
     """
-    if not LEAST_NODES <= max_nodes <= MOST_NODES:
-        raise BadInput(f"An explanation cannot show {max_nodes} nodes", f"Choose from {LEAST_NODES} to {MOST_NODES}")
     refresh_environment()
     answered = open_answered(result, context)
-    walks = compare_walks(answered) if answered.walked else ComparedWalks(None, (), ())
+    beta, flows = compare_walks(answered) if answered.walked else (None, ())
     graph = answered.index.graph
     facts = EdgeFacts(graph, answered.selection)
     visible = visible_part(graph, answered.selection, facts)
-    paths = _paths(answered, walks, visible)
+    paths = _paths(answered, flows, visible)
     assembly = Assembly(
         names=NodeNames(graph, answered.selection, visible.nodes, answered.numbers),
         facts=facts,
         visible=visible,
-        subgraph=_subgraph(answered, walks, visible, paths, max_nodes),
-        flows=walks.flows,
+        subgraph=_subgraph(answered, flows, visible, paths, max_nodes),
+        flows=flows,
     )
-    explanation = _explanation(answered, walks, assembly, paths)
+    explanation = _explanation(answered, beta, assembly, paths)
     return replace(explanation, why=why(result, explanation))
 
 
@@ -83,8 +76,15 @@ def write_explanation(explanation: Explanation, path: Path) -> None:
         BadInput: the file's name ends otherwise, or it cannot be written.
     """
     check_target(path)
+    data = explanation.to_json()
     try:
-        write_atomically(path.resolve(), _WRITERS[path.suffix.lower()](explanation))
+        if path.suffix.lower() == ".json":
+            text = json.dumps(data, indent=1) + "\n"
+        else:
+            from workflows.explanation.page import render_page
+
+            text = render_page(data)
+        write_atomically(path.resolve(), text)
     except (OSError, ValueError) as fault:
         reason = getattr(fault, "strerror", None) or fault
         raise BadInput(f"{path} cannot be written ({reason})", "Name another file") from fault
@@ -92,42 +92,29 @@ def write_explanation(explanation: Explanation, path: Path) -> None:
 
 def check_target(path: Path) -> None:
     """Raise BadInput if no explanation can be written into that file: for its ending, or its folder."""
-    check_output(path, *_WRITERS)
+    check_output(path, ".html", ".json")
 
 
-def _page(explanation: Explanation) -> str:
-    from workflows.explanation.page import render_page
-
-    return render_page(explanation.to_json())
-
-
-def _json(explanation: Explanation) -> str:
-    return json.dumps(explanation.to_json(), indent=1) + "\n"
-
-
-_WRITERS: Mapping[str, Callable[[Explanation], str]] = {".html": _page, ".json": _json}
-
-
-def _paths(answered: Answered, walks: ComparedWalks, visible: Visible) -> list[FlowPath]:
+def _paths(answered: Answered, flows: Sequence[Flows], visible: Visible) -> list[FlowPath]:
     """Return the paths that are told: to the cited passages, or to the best passage where nothing is cited."""
-    if not walks.flows:
+    if not flows:
         return []
     cited = list(answered.numbers) or [hit["id"] for hit in answered.result["passages"][:1]]
-    by_passage = told_paths(walks.flows[-1], _nodes_of(answered, cited), visible.edges, visible.nodes)
+    by_passage = told_paths(flows[-1], _nodes_of(answered, cited), visible.edges, visible.nodes)
     return [path for paths in by_passage for path in paths]
 
 
 def _subgraph(
-    answered: Answered, walks: ComparedWalks, visible: Visible, paths: Sequence[FlowPath], max_nodes: int
+    answered: Answered, flows: Sequence[Flows], visible: Visible, paths: Sequence[FlowPath], max_nodes: int
 ) -> Subgraph:
     returned = _nodes_of(answered, [*answered.numbers, *(hit["id"] for hit in answered.result["passages"])])
-    if not walks.flows:
+    if not flows:
         return Subgraph(tuple(dict.fromkeys(returned)), ())
     graph = answered.index.graph
     seeds = [graph.entity_index[seed["id"]] for seed in (answered.result.get("seeds") or {}).get("entities", [])]
     on_paths = [node for path in paths for node in (path.seed, *(step.target for step in path.steps))]
     steps = [step.edge for path in paths for step in path.steps]
-    return choose_subgraph(walks.flows, visible, [*returned, *seeds, *on_paths], steps, max_nodes)
+    return choose_subgraph(flows, visible, [*returned, *seeds, *on_paths], steps, max_nodes)
 
 
 def _nodes_of(answered: Answered, passage_ids: Sequence[str]) -> list[int]:
@@ -136,7 +123,7 @@ def _nodes_of(answered: Answered, passage_ids: Sequence[str]) -> list[int]:
 
 
 def _explanation(
-    answered: Answered, walks: ComparedWalks, assembly: Assembly, paths: Sequence[FlowPath]
+    answered: Answered, beta: RelationFactors | None, assembly: Assembly, paths: Sequence[FlowPath]
 ) -> Explanation:
     result = answered.result
     report = result.get("walk") if answered.walked else None
@@ -151,10 +138,10 @@ def _explanation(
         citations=tuple(result.get("citations") or ()),
         facts=tuple(_facts(answered)),
         fact_outcome=result.get("fact_outcome") or "",
-        beta=walks.beta,
+        beta=beta,
         passage_weight=result.get("passage_weight") if answered.walked else None,
         damping=answered.damping if answered.walked else None,
-        stops=walks.stops,
+        stops=() if not assembly.flows else (WITHOUT, WITH) if beta else (AS_WALKED,),
         nodes=assembly.nodes(),
         edges=assembly.edges(),
         paths=tuple(assembly.path(path) for path in paths),
@@ -228,7 +215,9 @@ def open_answered(result: Mapping[str, Any], context: Context) -> Answered:
         BadInput: the result is none of a run, its generation is gone, or it is of another mode, workspace or filter
             than the context.
     """
-    _check_result(result)
+    lacking = [key for key in _NEEDED if result.get(key) is None]
+    if lacking:
+        raise BadInput(f"This is no result of a question: it lacks {', '.join(lacking)}", "Give what `ask` returned")
     if result["mode"] != context.mode.value:
         raise BadInput(f"The result is of mode {result['mode']}, the context of {context.mode}", _SAME_CONTEXT)
     generation = result["generation"]
@@ -242,24 +231,6 @@ def open_answered(result: Mapping[str, Any], context: Context) -> Answered:
     if outside:
         raise BadInput(f"{outside} entries of the result lie outside this workspace or `where`", _SAME_CONTEXT)
     return answered
-
-
-def _check_result(result: Mapping[str, Any]) -> None:
-    """Raise BadInput where a result lacks what an explanation reads, or holds something else there."""
-    lacking = [key for key in _NEEDED if result.get(key) is None]
-    if lacking:
-        raise BadInput(f"This is no result of a question: it lacks {', '.join(lacking)}", "Give what `ask` returned")
-    fields = {key: value for key, value in result.items() if value is not None}
-    fields |= {"timings_ms": {}, "errors": []}
-    try:
-        _shape().validate_python(fields, strict=True)
-    except ValidationError as fault:
-        raise BadInput(f"This is no result of a question ({problems_of(fault)})", "Give what `ask` returned") from fault
-
-
-@cache
-def _shape() -> TypeAdapter[Output]:
-    return TypeAdapter(Output)
 
 
 def _are_seen(answered: Answered) -> Iterator[bool]:
@@ -278,23 +249,10 @@ def _are_seen(answered: Answered) -> Iterator[bool]:
     yield from (key in returned for key in answered.numbers)
 
 
-@dataclass(frozen=True, eq=False)
-class ComparedWalks:
-    """Some walks from the same seeds.
+def compare_walks(answered: Answered) -> tuple[RelationFactors | None, tuple[Flows, ...]]:
+    """Walk from the run's seeds, without its β and with it, and return β with the flows of each, the run's own last.
 
-    Attributes:
-        beta: what they differ in; None where the run had none.
-        stops: what each is, the run's own last.
-        flows: of each.
-    """
-
-    beta: RelationFactors | None
-    stops: tuple[str, ...]
-    flows: tuple[Flows, ...]
-
-
-def compare_walks(answered: Answered) -> ComparedWalks:
-    """Walk from the run's seeds, without its β and with it, each walk solved by PRPACK.
+    Each walk is solved by PRPACK.
 
     Raises:
         BadInput: the walk does not give the run's scores: it had other settings.
@@ -316,7 +274,7 @@ def compare_walks(answered: Answered) -> ComparedWalks:
         for each in factors
     )
     _check_scores(answered, walked[-1])
-    return ComparedWalks(beta, (WITHOUT, WITH) if beta else (AS_WALKED,), walked)
+    return beta, walked
 
 
 def _check_scores(answered: Answered, flows: Flows) -> None:

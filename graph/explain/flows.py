@@ -256,33 +256,26 @@ def find_entity(graph: KnowledgeGraph, named: str) -> int:
     Raises:
         BadInput: the workspace knows no such entity; names that hold this one, or else the nearest, are told.
     """
-    node = _entity(graph, named)
+    name = normalise_name(named)
+    node = graph.entity_index.get(named)
+    if node is None and name:
+        node = graph.entity_index.get(entity_id(named))
     if node is None:
-        near = _near(named, dict(zip(graph.entity_names, graph.entity_labels, strict=True)))
-        raise BadInput(f"The workspace knows no entity {_cut(named)!r}", near or "Spell its name as a passage does")
+        node = dict(graph.aliases).get(name)
+    if node is None:
+        known = dict(zip(graph.entity_names, graph.entity_labels, strict=True))
+        near = [label for other, label in known.items() if name and name in other]
+        near = near or [known[other] for other in get_close_matches(name, known, n=_NAMED)]
+        told = ", ".join(label[:_CHARACTERS_TOLD] for label in near[:_NAMED])
+        hint = f"Known are {told}" if told else "Spell its name as a passage does"
+        raise BadInput(f"The workspace knows no entity {named[:_CHARACTERS_TOLD]!r}", hint)
     return node
 
 
 def find_node(graph: KnowledgeGraph, named: str) -> int:
-    """Return the node of an entity, or of a passage by its id or title.
-
-    Raises:
-        BadInput: there is neither, or several passages have the title; names and titles near to it are told.
-    """
-    if named in graph.passage_index:
-        return graph.n_entities + graph.passage_index[named]
-    node = _entity(graph, named)
-    if node is not None:
-        return node
-    titled = [place for place, passage in enumerate(graph.passages) if passage.title == named]
-    if len(titled) > 1:
-        raise BadInput(f"{len(titled)} passages are called {_cut(named)!r}", "Name one by its id")
-    if not titled:
-        titles = {normalise_name(passage.title): passage.title for passage in graph.passages}
-        near = _near(named, {**titles, **dict(zip(graph.entity_names, graph.entity_labels, strict=True))})
-        hint = near or "Spell an entity as a passage does; name a passage by its id or title"
-        raise BadInput(f"The workspace knows no entity or passage {_cut(named)!r}", hint)
-    return graph.n_entities + titled[0]
+    """Return the node of a passage by its id, or else that of an entity; raises as `find_entity`."""
+    place = graph.passage_index.get(named)
+    return find_entity(graph, named) if place is None else graph.n_entities + place
 
 
 def node_shown(graph: KnowledgeGraph, node: int) -> dict[str, str]:
@@ -347,34 +340,6 @@ def edge_evidence(graph: KnowledgeGraph, record: Record, entity: int, edges: Seq
     return bodies
 
 
-def _entity(graph: KnowledgeGraph, named: str) -> int | None:
-    node = graph.entity_index.get(named)
-    if node is None and normalise_name(named):
-        node = graph.entity_index.get(entity_id(named))
-    if node is None:
-        node = dict(graph.aliases).get(normalise_name(named))
-    return node
-
-
-def _near(named: str, known: Mapping[str, str]) -> str:
-    """Return which names hold this one or, if none does, are spelled much like it; empty if there is none.
-
-    Args:
-        named: what somebody asked for.
-        known: what each name is shown as, by its normal form.
-    """
-    part = normalise_name(named)
-    if not part:
-        return ""
-    near = [label for name, label in known.items() if part in name]
-    near = near or [known[name] for name in get_close_matches(part, known, n=_NAMED)]
-    return f"Known are {', '.join(map(_cut, near[:_NAMED]))}" if near else ""
-
-
-def _cut(name: str) -> str:
-    return f"{name[:_CHARACTERS_TOLD]}…" if len(name) > _CHARACTERS_TOLD else name
-
-
 def _other(graph: KnowledgeGraph, entity: int, edge: int) -> int:
     source, target = graph.edges.source.item(edge), graph.edges.target.item(edge)
     return int(target if source == entity else source)
@@ -414,25 +379,16 @@ def _link_evidence(
     graph: KnowledgeGraph, record: Record, edge: int, evidence: tuple[Entry, Stated] | None
 ) -> dict[str, Any]:
     """Return what the weight of a passage edge is made of."""
-    offset = graph.edges.offset.item(edge)
-    stands_at = offset if offset >= 0 else None
     name = graph.entity_names[graph.edges.source.item(edge)]
     if evidence is None or record.missing("names", [entity_id(name)]):
-        return {"terms": None, "as_subject": None, "as_object": None, "offset": stands_at}
+        return {"terms": None}
     entry, stated = evidence
     ends = [each for each in map(_ends, stated.triples) if all(each)]
-    as_subject, as_object = (sum(each[side] == name for each in ends) for side in (0, 1))
-    vector = record.name_vectors([entity_id(name)])
     terms = link_terms(
-        np.array([as_subject]),
-        np.array([as_object]),
-        (vector * entry.vector).sum(axis=1),
-        np.array([offset]),
+        np.array([sum(subject == name for subject, _ in ends)]),
+        np.array([sum(object_ == name for _, object_ in ends)]),
+        (record.name_vectors([entity_id(name)]) * entry.vector).sum(axis=1),
+        np.array([graph.edges.offset.item(edge)]),
         np.array([len(entry.passage.content)]),
     )
-    return {
-        "terms": {term: float(value[0]) for term, value in terms._asdict().items()},
-        "as_subject": as_subject,
-        "as_object": as_object,
-        "offset": stands_at,
-    }
+    return {"terms": {term: float(value[0]) for term, value in terms._asdict().items()}}

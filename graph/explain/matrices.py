@@ -93,68 +93,30 @@ def write_matrices(
         The metadata without the lists of nodes.
 
     Raises:
-        BadInput: the folder is a file, or holds something else than an export.
-        OSError: it cannot be written.
+        BadInput: the folder holds something else than an export.
+        OSError: it is a file, or cannot be written.
     """
     from scipy.sparse import save_npz
 
-    _check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    unfinished = folder / UNFINISHED_FILE
+    metadata, unfinished = folder / METADATA_FILE, folder / UNFINISHED_FILE
+    if any(folder.iterdir()) and not (metadata.exists() or unfinished.exists()):
+        raise BadInput(f"{folder} is not empty and holds no earlier export", "Name a new or an empty folder")
     unfinished.touch()
-    (folder / METADATA_FILE).unlink(missing_ok=True)
+    metadata.unlink(missing_ok=True)
     described: dict[str, Any] = {}
     relations_of = matrices_of(graph.own.relation_types)
     for name, matrix in relation_matrices(graph.counted if weights is MatrixWeights.COUNTS else graph.typed):
         save_npz(folder / f"matrix_{name}.npz", matrix)
-        described[name] = _describe(name, relations_of[name], matrix, weights)
-    header = _header(graph, workspace_id, weights, described)
-    metadata = {**header, **_nodes(graph)}
-    unfinished.write_text(json.dumps(metadata, ensure_ascii=False, indent=1), encoding="utf-8")
-    unfinished.replace(folder / METADATA_FILE)
-    return header
-
-
-def _check_folder(folder: Path) -> None:
-    """Raise BadInput where a careless export would write among somebody's files."""
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise BadInput(f"{folder} is a file", "Name a folder to export to")
-    if any(folder.iterdir()) and not _holds_export(folder):
-        raise BadInput(
-            f"{folder} is not empty and holds no earlier export", "Name a new or an empty folder to export to"
-        )
-
-
-def _holds_export(folder: Path) -> bool:
-    """Tell whether an earlier export wrote the folder, to its end or not."""
-    if (folder / UNFINISHED_FILE).is_file():
-        return True
-    try:
-        metadata = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(metadata, dict) and metadata.get("format") == FORMAT
-
-
-def _describe(
-    name: str, relations: Sequence[RelationType], matrix: csr_array, weights: MatrixWeights
-) -> dict[str, Any]:
-    fact = name not in ("synonym", "passage")
-    return {
-        "file": f"matrix_{name}.npz",
-        "relations": [relation.value for relation in relations],
-        "coefficient": f"w_{name}" if fact else 1.0,
-        "edges": matrix.nnz // 2,
-        "weight": _MEANINGS[weights]["fact" if fact else name],
-    }
-
-
-def _header(
-    graph: KnowledgeGraph, workspace_id: str, weights: MatrixWeights, described: Mapping[str, Any]
-) -> dict[str, Any]:
-    return {
+        is_fact = name not in ("synonym", "passage")
+        described[name] = {
+            "file": f"matrix_{name}.npz",
+            "relations": [relation.value for relation in relations_of[name]],
+            "coefficient": f"w_{name}" if is_fact else 1.0,
+            "edges": matrix.nnz // 2,
+            "weight": _MEANINGS[weights]["fact" if is_fact else name],
+        }
+    header = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "workspace_id": workspace_id,
@@ -166,11 +128,7 @@ def _header(
         "formula": formula_of(graph.own.relation_types),
         "matrices": described,
     }
-
-
-def _nodes(graph: KnowledgeGraph) -> dict[str, Any]:
-    """Return who the rows are."""
-    return {
+    rows = {
         "node_order": "row i is entity i; row n_entities + j is passage j",
         "entity_ids": [entity_id(name) for name in graph.entity_names],
         "entity_names": list(graph.entity_names),
@@ -178,3 +136,6 @@ def _nodes(graph: KnowledgeGraph) -> dict[str, Any]:
         "passage_ids": [passage.id for passage in graph.passages],
         "passage_titles": [passage.title for passage in graph.passages],
     }
+    unfinished.write_text(json.dumps({**header, **rows}, ensure_ascii=False, indent=1), encoding="utf-8")
+    unfinished.replace(metadata)
+    return header

@@ -22,7 +22,7 @@ from tests.workflows.tenants import CORPORA
 from tests.workflows.workspaces import use_embedder
 from workflows.answering import ask
 from workflows.context import Context, make_context
-from workflows.explaining import MOST_NODES, explain
+from workflows.explaining import explain
 from workflows.explanation.model import Explanation
 from workflows.indexing import index_sources
 from workflows.results import Result
@@ -72,7 +72,7 @@ def all_of(explanation: Explanation) -> str:
 class TestFiltered:
     def test_nothing_that_it_hides_is_told(self, workspace: Path) -> None:
         for mode in [mode for mode in Mode if mode.walks]:
-            result, explanation = explained(context_of(workspace, mode=mode), QUESTION_OF_BOTH, max_nodes=MOST_NODES)
+            result, explanation = explained(context_of(workspace, mode=mode), QUESTION_OF_BOTH, max_nodes=2000)
             hidden = [entity_id("Project Ember"), *SECRETS]
             assert [word for word in hidden if word in all_of(explanation)] == [], mode
             assert {node.ref for node in explanation.nodes if node.kind == "passage"} == {"open-1", "open-2"}, mode
@@ -81,7 +81,7 @@ class TestFiltered:
                 check_it_is_the_walk(explanation, result)
 
     def test_what_hidden_passages_carry_is_part_of_what_is_hidden(self, workspace: Path) -> None:
-        explanation = explained(context_of(workspace), QUESTION_OF_BOTH, max_nodes=MOST_NODES)[1]
+        explanation = explained(context_of(workspace), QUESTION_OF_BOTH, max_nodes=2000)[1]
         check_it_adds_up(explanation)
         assert max(node.hidden[-1] for node in explanation.nodes) > 0.005
 

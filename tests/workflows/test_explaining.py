@@ -18,7 +18,7 @@ from tests.workflows.small_world import run
 from tests.workflows.workspaces import VELM, Indexer
 from workflows.context import Context
 from workflows.evaluation.ask_system import FixedManager
-from workflows.explaining import LEAST_NODES, explain
+from workflows.explaining import explain
 from workflows.explanation.model import Explanation
 from workflows.runtime.resources import close_indexes
 
@@ -63,7 +63,7 @@ def test_its_masses_are_the_runs_scores_and_add_up_and_its_paths_are_made_of_wha
         assert result["ranked_by"] == "walk", changes
         check_it_is_the_walk(explanation, result)
         check_it_adds_up(explanation)
-        check_its_paths_are_made_of_what_is_shown(explain(result, settings(**changes), max_nodes=LEAST_NODES))
+        check_its_paths_are_made_of_what_is_shown(explain(result, settings(**changes), max_nodes=2))
         if "engine" in changes:
             assert explanation.walk is not None
             assert explanation.walk["engine"] == changes["engine"], "though PRPACK walks again"
@@ -98,11 +98,6 @@ class TestRefused:
         self, settings: MakeContext, plain: tuple[dict[str, Any], Explanation]
     ) -> None:
         spoilt: list[tuple[Callable[[Any], Any], str]] = [
-            (lambda result: result["passages"][0].pop("score"), r"passages\.0\.score is missing"),
-            (lambda result: result["facts"][0].pop("kept"), r"facts\.0\.kept is missing"),
-            (lambda result: result["seeds"]["entities"][0].pop("weight"), r"seeds\.entities\.0\.weight is missing"),
-            (lambda result: result.update(models="x"), "models"),
-            (lambda result: result.update(generation="3"), "generation: Input should be a valid integer"),
             (lambda result: result.pop("question"), "lacks question"),
             (lambda result: result.update(passages=[]), "outside this workspace"),
         ]

@@ -142,7 +142,7 @@ def use_everything(world: World) -> None:
         ("ask", TWO_THINGS, "--workflow", "ragenta"),
         ("batch", questions, "--format", "debug", "--out", world.folder / "batch"),
         ("eval", questions, "--mode", "mara", "--out", world.folder / "eval"),
-        ("stats",),
+        ("show",),
         ("doctor",),
     ):
         assert world.run(*arguments, *place).code == 0, world.told[-2:]
@@ -229,7 +229,7 @@ def test_a_langsmith_that_takes_nothing_is_told_without_them(world: World, monke
     world.indexed()
     for address in (world.traces.url, UNREACHABLE):
         monkeypatch.setenv("LANGSMITH_ENDPOINT", with_password("langsmith", address))
-        world.run("stats", "-w", world.workspace)
+        world.run("show", "-w", world.workspace)
         assert world.run("ask", QUESTION, "-w", world.workspace, "--json").code == 0
     monkeypatch.setenv("LANGSMITH_ENDPOINT", f"http://me:1/{TOKEN}@{TOKEN}@127.0.0.1:9/v1")
     assert world.run("ask", QUESTION, "-w", world.workspace, "--json").code == 0

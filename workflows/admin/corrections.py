@@ -14,14 +14,12 @@ from graph.corrections.apply import Corrections, Stated
 from graph.embedding.embeddings import configured_embedder
 from graph.environment import refresh_environment
 from graph.errors import BadInput
-from graph.explain.flows import find_entity
 from graph.publish.derive import publish
 from graph.schema import ENTITY_RELATIONS, Fact
 from graph.storage.correcting import Plan, Restated, plan_corrections, plan_undoing
 from graph.storage.record import Record, declared_types
 from graph.storage.workspace import Workspace
 from graph.taxonomy import fact_type_of, type_triple
-from workflows.admin.inspection import published_graph
 from workflows.indexing_run.relating import related_if_there
 
 _EXAMPLES = 10
@@ -55,8 +53,7 @@ def correct(root: Path, wanted: Sequence[kinds.What], note: str = "", *, dry_run
         _check_places(record, wanted)
         return plan_corrections(record, [(what, note) for what in wanted])
 
-    unknown = _unknown_names(root, wanted)
-    return {**_carry_out(root, plan, dry_run=dry_run), "unknown": unknown}
+    return _carry_out(root, plan, dry_run=dry_run)
 
 
 def undo(root: Path, ids: Sequence[int], *, dry_run: bool = False) -> dict[str, Any]:
@@ -212,53 +209,20 @@ def _lines(stated: Stated) -> list[str]:
 
 def _check_places(record: Record, wanted: Iterable[kinds.What]) -> None:
     """Raise BadInput where a correction names a place that no passage lies in."""
-    named = {place for what in wanted for place in _places(what)}
+    for what in wanted:
+        if isinstance(what, kinds.Pin) and not record.states([what.passage]):
+            hint = "A fact is pinned in one passage: give its id (`mara ask --verbose`)"
+            raise BadInput(f"{what.passage!r} is no passage", hint)
+    named = {place for what in wanted for place in getattr(what, "places", ())}
     if not named:
         return
     sources = record.sources()
     known = sources.keys() | set(sources.values()) | set(record.documents().values())
     if unknown := sorted(named - known):
-        places = ", ".join(map(repr, unknown[:_NAMED]))
         raise BadInput(
-            f"The workspace holds no source, document or passage {places}",
+            f"The workspace holds no source, document or passage {', '.join(map(repr, unknown[:_NAMED]))}",
             "Name one as passages name it: `mara ask --verbose` shows ids, `mara show` sources",
         )
-    for what in wanted:
-        if isinstance(what, kinds.Pin) and not record.states([what.passage]):
-            raise BadInput(
-                f"{what.passage!r} is no passage", "A fact is pinned in one passage: give its id (`mara ask --verbose`)"
-            )
-
-
-def _unknown_names(root: Path, wanted: Iterable[kinds.What]) -> list[str]:
-    """Return a sentence on each name that the graph does not have, with the names nearest to it."""
-    sentences = []
-    with published_graph(root) as (_, graph):
-        for name in dict.fromkeys(name for what in wanted for name in _names(what)):
-            try:
-                find_entity(graph, name)
-            except BadInput as fault:
-                sentences.append(str(fault))
-    return sentences
-
-
-def _names(what: kinds.What) -> tuple[str, ...]:
-    """Return the names that a correction is about, and that the graph should have."""
-    match what:
-        case kinds.Merge() | kinds.Apart():
-            return what.names
-        case kinds.Split():
-            return (what.name,)
-        case kinds.Change() | kinds.Drop():
-            return (what.fact.subject, what.fact.object)
-        case kinds.Pin():
-            return ()
-
-
-def _places(what: kinds.What) -> tuple[str, ...]:
-    if isinstance(what, kinds.Pin):
-        return (what.passage,)
-    return what.places if isinstance(what, kinds.Split | kinds.Change | kinds.Drop) else ()
 
 
 def _relation(record: Record, name: str) -> str:

@@ -85,7 +85,11 @@ def join_record(root: Path, name: str = "") -> dict[str, Any]:
     if not is_new and name not in ("", place_name(root)):
         raise BadInput(f"{root} has another record: {place_name(root)!r}", "Name another folder")
     if is_new:
-        _name(root, name)
+        if not name:
+            raise BadInput("No record is named", "Give the name that `mara show` shows of it")
+        place = place_named(name)
+        root.mkdir(parents=True, exist_ok=True)
+        name_record(root, place.name, joins=True)
     try:
         (root / "index").mkdir(exist_ok=True)
         workspace.open_record().close()
@@ -98,29 +102,12 @@ def join_record(root: Path, name: str = "") -> dict[str, Any]:
 
 
 def move_record(root: Path, name: str = "") -> dict[str, Any]:
-    """Move a workspace's record and history from SQLite to Postgres; raises as `move_to_postgres` does."""
-    moved, files = move_to_postgres(root, name)
-    return {"record": moved, "set_aside": files}
-
-
-def _name(root: Path, name: str) -> None:
-    if not name:
-        raise BadInput("No record is named", "Give the name that `mara show` shows of it")
-    place = place_named(name)
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise BadInput(f"{root} cannot be made ({fault.strerror})", "Choose another folder") from fault
-    name_record(root, place.name, joins=True)
-
-
-def move_to_postgres(root: Path, name: str = "") -> tuple[str, list[str]]:
     """Copy what a workspace holds in SQLite to the database of ``MARA_RECORD_URL``, and let the folder name it.
 
     The derived files stay, and are of the record as it was. The SQLite files are kept under other names.
 
     Returns:
-        The name of the record, and the names of the files that can be deleted.
+        The name of the ``record``, and in ``set_aside`` the names of the files that can be deleted.
 
     Raises:
         BadInput: the workspace has no record in SQLite, or there is a record or a history of that name.
@@ -136,7 +123,7 @@ def move_to_postgres(root: Path, name: str = "") -> tuple[str, list[str]]:
         name_record(root, place.name, moved=True)
     finally:
         lock.release()
-    return place.name, _set_aside(root)
+    return {"record": place.name, "set_aside": _set_aside(root)}
 
 
 def _copy(root: Path, place: Place) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from graph.storage.workspace import Workspace
 _EXCERPT = 160
 
 
-def document_versions(root: Path, name: str, *, with_text: bool = False) -> dict[str, Any]:
+def document_versions(root: Path, name: str) -> dict[str, Any]:
     """Return the versions of a document, the earliest first, as ``--json`` prints them.
 
     Each tells its date (None for what stood when versions began to be kept), the passages that it added, changed,
@@ -27,7 +26,6 @@ def document_versions(root: Path, name: str, *, with_text: bool = False) -> dict
     Args:
         root: the workspace.
         name: id of a document or passage, or its source; of a part of a file, the whole file is meant.
-        with_text: whether each version also has the differences from the text before, line by line.
 
     Raises:
         BadInput: the workspace knows nothing of that name.
@@ -48,7 +46,7 @@ def document_versions(root: Path, name: str, *, with_text: bool = False) -> dict
             "sources": sorted({span.source for span in spans}),
             "kept_from": shown(versions.kept_from) if versions.are_kept and versions.kept_from else None,
             "keeps_versions": versions.are_kept,
-            "versions": list(_changes(versions, spans, Corrections(record.corrections()), with_text=with_text)),
+            "versions": list(_changes(versions, spans, Corrections(record.corrections()))),
         }
 
 
@@ -58,9 +56,7 @@ def _lineage(spans: Sequence[Span], name: str) -> list[Span]:
     return of_documents(spans, [name], {name, *files})
 
 
-def _changes(
-    versions: Versions, spans: Sequence[Span], corrections: Corrections, *, with_text: bool
-) -> Iterator[dict[str, Any]]:
+def _changes(versions: Versions, spans: Sequence[Span], corrections: Corrections) -> Iterator[dict[str, Any]]:
     """Yield what changed at each moment at which something of a document began or ended."""
     entries = {(span.passage_id, span.version): versions.entry(span) for span in spans}
     before: dict[str, Span] = {}
@@ -74,7 +70,6 @@ def _changes(
                 "passages": len(after),
                 **{kind: [_named(entries, before, after, key) for key in keys] for kind, keys in changed.items()},
                 **_facts(corrections, old, new),
-                **({"diff": _diff(old, new)} if with_text else {}),
             }
         before = after
 
@@ -123,18 +118,3 @@ def _said(corrections: Corrections, entries: Iterable[Entry]) -> dict[str, str]:
             fact = Fact(each.subject, each.predicate, each.object, each.relation)
             said.setdefault(fact.id, f"{each.subject} | {each.predicate} | {each.object}")
     return said
-
-
-def _diff(old: Iterable[Entry], new: Iterable[Entry]) -> list[str]:
-    """Return the lines that went and came, with a few around them, as `diff -u` writes them."""
-    return list(unified_diff(_lines(old), _lines(new), lineterm="", n=1))[2:]
-
-
-def _lines(entries: Iterable[Entry]) -> list[str]:
-    """Return the lines of passages, in the order of their document."""
-
-    def place(entry: Entry) -> tuple[str, int, str]:
-        start = entry.passage.metadata.get("start")
-        return entry.passage.source, start if isinstance(start, int) else 0, entry.passage.id
-
-    return [line for entry in sorted(entries, key=place) for line in entry.passage.text.splitlines()]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from graph.errors import BadInput
-from workflows.cli.command import command, complain
+from workflows.cli.command import command
 from workflows.cli.options import Asking, WorkflowOption, asking_settings
 from workflows.output.printable import VisibleConsole
 from workflows.settings.enums import Workflow
@@ -23,17 +21,11 @@ def chat(
     workspace: Path,
     workflow: WorkflowOption = Workflow.MARA,
     asked: Asking,
-    history: Annotated[
-        bool,
-        typer.Option(
-            "--history/--no-history", help="Keep the lines that are typed, for the arrow keys of the next chat."
-        ),
-    ] = True,
     as_json: bool,
 ) -> None:
     """Talk with the documents of a workspace: a question may lean on earlier ones."""
     from workflows.answering import graph_of
-    from workflows.cli.chat_commands import Chat, answered_as_json
+    from workflows.cli.chat_commands import COMMANDS, Chat, answered_as_json
     from workflows.conversation.session import Conversation, turns_of_history
     from workflows.runtime.resources import open_workspace_index, selection_of
 
@@ -51,22 +43,32 @@ def chat(
         graph_of(context.workflow)
         index.encode("Is everything there?")  # The first answer need not wait for the models to be loaded.
         talk.greet(len(index.graph.passages) if selection is None else int(selection.passages.sum()))
-        talk.hold(_typed_lines(keeps_history=history and not context.user_id))
+        talk.hold(typed_lines({name: meaning for name, (_, meaning) in COMMANDS.items()}))
     if code:
         raise typer.Exit(code)
 
 
-def _typed_lines(*, keeps_history: bool) -> Iterator[str]:
-    from workflows.cli import prompt
-    from workflows.cli.chat_commands import COMMANDS
+def typed_lines(commands: Mapping[str, str]) -> Iterator[str]:
+    """Yield what a person types until Ctrl-D; Ctrl-C clears the line. A paste of several lines is one of them.
 
-    history = None
-    if keeps_history:
+    Args:
+        commands: what is completed, with its meaning.
+    """
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import WordCompleter
+    from prompt_toolkit.filters import Condition
+
+    completer = WordCompleter([*commands], meta_dict={**commands}, sentence=True)
+    session: PromptSession[str] = PromptSession("> ", completer=completer)
+    # Nothing but a command is completed: below a question no room for a menu is left.
+    session.complete_while_typing = Condition(lambda: session.default_buffer.text.startswith("/"))
+    while True:
         try:
-            history = prompt.kept_history()
-        except (OSError, RuntimeError) as fault:
-            complain(BadInput(f"What you type cannot be kept ({fault})", "Set XDG_STATE_HOME, or give --no-history"))
-    return prompt.typed_lines({name: meaning for name, (_, meaning) in COMMANDS.items()}, history)
+            yield session.prompt()
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
 
 
 def _piped_lines() -> Iterator[str]:

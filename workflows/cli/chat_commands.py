@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,15 +47,6 @@ class Chat:
     def __init__(self, conversation: Conversation, console: Console) -> None:
         self._conversation = conversation
         self._console = console
-        self._commands: Mapping[str, Callable[[str], None]] = {
-            "/why": self._why,
-            "/sources": self._sources,
-            "/passage": self._passage,
-            "/meant": self._meant,
-            "/new": self._new,
-            "/save": self._save,
-            "/help": self._help,
-        }
 
     def greet(self, n_passages: int) -> None:
         """Say what can be asked about."""
@@ -106,9 +97,9 @@ class Chat:
             self._answer(self._conversation.ask(line))
             return
         name, _, words = line.partition(" ")
-        if name not in self._commands:
+        if name not in COMMANDS:
             raise BadInput(f"There is no command {name}", "/help lists them")
-        self._commands[name](words.strip())
+        getattr(self, f"_{name[1:]}")(words.strip())
 
     def _answer(self, events: Generator[Event, None, None]) -> None:
         show_answer(self._console, _result_of(events))
@@ -229,24 +220,14 @@ def show_sources(console: Console, result: Result, *, all_of_them: bool) -> None
 
 def show_passage(console: Console, result: Result, hit: Mapping[str, Any]) -> None:
     """Print a passage whole, the words that the answer cites marked as the key sentence of an answer is."""
+    cited = [mark for mark in result["citations"] if mark["number"] == hit["number"] and mark["start"] is not None]
     text, position = "", 0
-    for start, end in _cited_words(result, hit):
-        text += f"{hit['text'][position:start]}**{hit['text'][start:end]}**"
-        position = end
+    for start, end in sorted((mark["start"], mark["end"]) for mark in cited):
+        if start >= position:
+            text += f"{hit['text'][position:start]}**{hit['text'][start:end]}**"
+            position = end
     console.print(render.heading(hit, result["citations"], verbose=True))
     console.print(render.marked(console, text + hit["text"][position:]))
-
-
-def _cited_words(result: Mapping[str, Any], hit: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """Return the parts of a passage's text that the answer, or a claim of it, cites: in order, neighbours as one."""
-    marks = [*result["citations"], *(span for claim in result.get("claims") or () for span in claim["spans"])]
-    own_marks = [mark for mark in marks if mark["number"] == hit["number"] and mark["start"] is not None]
-    parts: list[tuple[int, int]] = []
-    for start, end in sorted((mark["start"], mark["end"]) for mark in own_marks):
-        if parts and not hit["text"][parts[-1][1] : start].strip():
-            start, end = parts[-1][0], max(parts.pop()[1], end)
-        parts.append((start, end))
-    return parts
 
 
 def show_understanding(console: Console, result: Result) -> None:

@@ -71,9 +71,7 @@ def _show_provenance(console: Console, record: Mapping[str, Any]) -> None:
             f"{each['conversation']} [{each['number']}], {each['at'][:10]}" for each in record["cited_in"]
         ),
     }
-    for name, value in rows.items():
-        if value:
-            console.print(f"[dim]{name:<10}[/] {escape(value)}")
+    render.fields(console, rows)
 
 
 @show.command("document")
@@ -83,12 +81,11 @@ def versions(
         str, typer.Argument(metavar="DOCUMENT", help="ID of a document or passage, or its source as results name it.")
     ],
     workspace: Path,
-    diff: Annotated[bool, typer.Option("--diff", help="Also show the lines that changed.")] = False,
 ) -> Shown:
     """Show when a document changed, and which passages and facts came and went."""
     from workflows.admin.versions import document_versions
 
-    return Shown(document_versions(workspace, document, with_text=diff), _show_versions)
+    return Shown(document_versions(workspace, document), _show_versions)
 
 
 def _show_versions(console: Console, history: Mapping[str, Any]) -> None:
@@ -111,8 +108,6 @@ def _print_changes(console: Console, version: Mapping[str, Any]) -> None:
     for kind in ("new_facts", "dropped_facts"):
         for fact in version[kind]:
             console.print(f"  [dim]{kind.removesuffix('s').replace('_', ' ')}: {escape(fact)}[/]")
-    for line in version.get("diff", ()):
-        console.print(f"    {escape(line)}")
 
 
 @show.command()
@@ -122,7 +117,7 @@ def edges(
     workspace: Path,
     to: Annotated[
         str | None,
-        typer.Option(metavar="ENTITY|PASSAGE", help="The other end: an entity, or a passage by its id or title."),
+        typer.Option(metavar="ENTITY|PASSAGE", help="The other end: an entity, or a passage by its id."),
     ] = None,
     limit: Annotated[int, typer.Option(help="Maximum number of edges to show, heaviest first.", min=1)] = _EDGES_SHOWN,
 ) -> Shown:

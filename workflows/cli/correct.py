@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,9 +35,6 @@ RelationOption = Annotated[
     str | None, typer.Option(metavar="TYPE", help="Relation type of the fact, such as TEMPORAL.")
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
-
-
-_QUOTED = str.maketrans({'"': '\\"', "\\": "\\\\", "$": "\\$", "`": "\\`"})
 
 
 @dataclass(kw_only=True)
@@ -167,8 +165,6 @@ def show_done(console: Console, done: Mapping[str, Any]) -> None:
             console.print(f"{sign} {_line(each)}")
             if key == "made" and not each["passages"] and each["kind"] != "apart":
                 console.print("  [yellow]no passage holds what it is about: it waits for one that does[/]")
-    for sentence in done.get("unknown", []):
-        console.print(f"[yellow]{escape(sentence)}[/]")
     for each in done["known"]:
         console.print(f"[dim]stands already: {_line(each)}[/]")
     for example in done["examples"]:
@@ -260,8 +256,7 @@ def _show_merge(console: Console, each: Mapping[str, Any]) -> None:
     ):
         if values:
             console.print(f"    {sign} [dim]{escape(what)}:[/] {escape('; '.join(values))}")
-    console.print(f"    [dim]mara correct merge {escape(_quoted(first))} {escape(_quoted(second))}[/]")
+    console.print(f"    [dim]{escape(shlex.join(['mara', 'correct', 'merge', first, second]))}[/]")
 
 
-def _quoted(text: str) -> str:
-    return f'"{text.translate(_QUOTED)}"'
+

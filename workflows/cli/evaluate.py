@@ -23,7 +23,7 @@ from workflows.cli.options import (
     path_argument,
     path_option,
 )
-from workflows.cli.render import escape
+from workflows.cli.render import escape, pairs
 from workflows.output.printable import VisibleConsole
 from workflows.settings.enums import Format, Workflow
 
@@ -163,9 +163,11 @@ def _show_run(console: Console, run: Run, pushed: Mapping[str, ExperimentResults
             console.print(_table(["system", *LESS_BASELINE.values()], cells))
     for system, figures in systems.items():
         if figures["failed"]:
-            console.print(f"[red]{escape(system)}: {figures['failed']} failed ({_listed(figures['failures'])})[/]")
+            console.print(
+                f"[red]{escape(system)}: {figures['failed']} failed ({escape(pairs(figures['failures']))})[/]"
+            )
         if figures["fallbacks"]:
-            console.print(f"[yellow]{escape(system)}: fallbacks {_listed(figures['fallbacks'])}[/]")
+            console.print(f"[yellow]{escape(system)}: fallbacks {escape(pairs(figures['fallbacks']))}[/]")
     if about["without_gold"]:
         console.print(f"[yellow]{about['without_gold']} questions without gold passages are not in recall and MRR[/]")
     if about["unresolved_gold"]:
@@ -277,15 +279,11 @@ def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
         f" {summary['refused']} refused{asked_back}"
     )
     if summary["coverage"]:
-        console.print(_listed(summary["coverage"]))
+        console.print(escape(pairs(summary["coverage"])))
     if summary["failed"]:
-        console.print(f"[red]{summary['failed']} failed ({_listed(summary['failures'])})[/]")
+        console.print(f"[red]{summary['failed']} failed ({escape(pairs(summary['failures']))})[/]")
     if summary["fallbacks"]:
-        console.print(f"[yellow]fallbacks: {_listed(summary['fallbacks'])}[/]")
+        console.print(f"[yellow]fallbacks: {escape(pairs(summary['fallbacks']))}[/]")
     if summary["model_calls"]:
         console.print(f"{summary['model_calls']:,} model calls")
     console.print(f"[dim]{escape(summary['file'])}[/]")
-
-
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{escape(kind)} {count}" for kind, count in counts.items())

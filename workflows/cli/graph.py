@@ -140,11 +140,13 @@ def export(
     if file is None and form is GraphFormat.MATRICES:
         raise BadInput("There is no folder to write", "Name one")
     if file is None:
-        return Shown(publish_graph(workspace), _show_published)
+        done = publish_graph(workspace)
+        sent = f"{done['written']} nodes and edges sent, {done['removed']} removed"
+        return Shown(done, f"{escape(done['server'])} is at revision {done['revision']}: {sent}")
     if form is GraphFormat.MATRICES:
         written = export_matrices(workspace, file, weights)
         return Shown(written, f"Matrices weighted by {weights} are in {escape(str(file))}")
-    return Shown(export_graph(workspace, file), _show_exchanged)
+    return _exchanged(export_graph(workspace, file))
 
 
 @graph.command("import")
@@ -156,18 +158,11 @@ def import_(
     """Add the nodes and edges of a JSONL export to the relationship graph, all or none."""
     from workflows.admin.export import import_graph
 
-    return Shown(import_graph(workspace, file), _show_exchanged)
+    return _exchanged(import_graph(workspace, file))
 
 
-def _show_published(console: Console, done: Mapping[str, Any]) -> None:
-    console.print(
-        f"{escape(done['server'])} is at revision {done['revision']}: {done['written']} nodes and edges sent,"
-        f" {done['removed']} removed"
-    )
-
-
-def _show_exchanged(console: Console, done: Mapping[str, Any]) -> None:
-    console.print(f"{escape(done['file'])}: {done['nodes']} nodes, {done['edges']} edges")
+def _exchanged(done: Mapping[str, Any]) -> Shown:
+    return Shown(done, f"{escape(done['file'])}: {done['nodes']} nodes, {done['edges']} edges")
 
 
 def _show_rows(console: Console, result: Mapping[str, Any]) -> None:

@@ -32,14 +32,17 @@ def show_history(
     export: Annotated[Path | None, path_option("FILE", "Write all of it to this file (.json), texts included.")] = None,
 ) -> Shown:
     """Show the conversations that are kept, or all that is kept of a user."""
-    from workflows.admin.history import list_history, read_conversation
+    from workflows.admin.history import export_history, list_history, read_conversation
+    from workflows.runs.run_folder import check_output, write_output
 
     if conversation is not None and (user is not None or export is not None):
         raise BadInput("A conversation is shown whole", "Leave --user and --export out, or the conversation")
     if conversation is not None:
-        return Shown(read_conversation(workspace, conversation), _show_conversation)
+        shown = read_conversation(workspace, conversation)
+        return Shown(shown, lambda console, each: _show_messages(console, each["messages"]))
     if export is not None:
-        _export(workspace, user or "", export)
+        check_output(export, ".json")
+        write_output(export, json.dumps(export_history(workspace, user or ""), ensure_ascii=False, indent=2) + "\n")
     return Shown(list_history(workspace, user or ""), _show_list)
 
 
@@ -48,9 +51,6 @@ def show_history(
 def forget(
     user: Annotated[str, typer.Argument(help="User whose history is erased.")],
     workspace: Path,
-    export: Annotated[
-        Path | None, path_option("FILE", "First write all that is kept of them to this file (.json).")
-    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Erase without asking.")] = False,
 ) -> Shown:
     """Erase all that is kept of a user: questions, answers, conversations, views and marks."""
@@ -58,27 +58,12 @@ def forget(
 
     if not user.strip():
         raise BadInput("No user is named", "Name one: `mara history` lists the users of conversations")
-    if export is not None:
-        _export(workspace, user, export)
     if not yes:
-        _confirm(user)
+        if not somebody_answers():
+            raise BadInput("There is no terminal to confirm the erasure", "Give --yes to erase without asking")
+        if not typer.confirm(f"Erase all that is kept of {user}? It cannot be undone", err=True):
+            raise BadInput("Nothing was erased", "Answer y to erase")
     return Shown(forget_user(workspace, user), _show_forgotten)
-
-
-def _export(root: Path, user: str, path: Path) -> None:
-    from workflows.admin.history import export_history
-    from workflows.runs.run_folder import check_output, write_output
-
-    check_output(path, ".json")
-    write_output(path, json.dumps(export_history(root, user), ensure_ascii=False, indent=2) + "\n")
-
-
-def _confirm(user: str) -> None:
-    """Ask on the terminal. Raises BadInput without a terminal to answer on, or where the answer is no."""
-    if not somebody_answers():
-        raise BadInput("There is no terminal to confirm the erasure", "Give --yes to erase without asking")
-    if not typer.confirm(f"Erase all that is kept of {user}? It cannot be undone", err=True):
-        raise BadInput("Nothing was erased", "Answer y to erase")
 
 
 def _show_list(console: Console, listed: Mapping[str, Any]) -> None:
@@ -95,10 +80,6 @@ def _show_list(console: Console, listed: Mapping[str, Any]) -> None:
         console.print(f"Users: {escape(', '.join(names))}; `mara history --user NAME` shows all that is kept of one")
     if not any(listed.get(part) for part in ("conversations", "questions", "views", "users")):
         console.print(f"Nothing is kept in {escape(listed['workspace'])}")
-
-
-def _show_conversation(console: Console, conversation: Mapping[str, Any]) -> None:
-    _show_messages(console, conversation["messages"])
 
 
 def _show_messages(console: Console, messages: Iterable[Mapping[str, Any]]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 
 _REFRESHES_PER_SECOND = 8
 _WRITING = ("write_answer", "quote_passages")
-_LINING_UP = ("line_up_passages", "merge_passages")
-_JUDGING = ("predict_answer", "skip_prediction", "score_passage", "leave_unjudged")
 _SUBGRAPH = "check_claims"
 """Its own nodes tell when they start and end."""
-_JUDGED = (("score_passage", "finished"), ("leave_unjudged", "fallback"))
 
 
 def ask_live(question: str, context: Context, *, silent: bool = False) -> Result:
@@ -74,7 +71,6 @@ class LiveAnswer:
         self._answer = ""
         self._begins_anew = True
         self._running: dict[str, float] = {}
-        self._to_judge = self._judged = 0
         self._status, self._since = "open workspace", clock()
 
     def tell(self, event: Event) -> None:
@@ -82,29 +78,15 @@ class LiveAnswer:
         if event.kind == "token":
             self._answer = event.text if self._begins_anew else self._answer + event.text
             self._begins_anew = False
-        elif event.kind == "node_started":
-            self._begins_anew, self._to_judge = True, 0
-            if event.node in _WRITING:
-                self._answer = ""
+        elif event.kind == "node_started" or (event.kind == "progress" and event.event == "started"):
+            if event.kind == "node_started":
+                self._begins_anew = True
+                self._answer = "" if event.node in _WRITING else self._answer
             if event.node != _SUBGRAPH:
-                self._running[event.node] = self._clock()
-        elif event.kind == "progress" and event.event == "started" and event.node not in _JUDGING:
-            self._running[event.node] = self._clock()
-        elif event.kind == "progress" and event.event != "started":
-            self._end(event.node, event.event, event.details)
-        self._tell_status()
-
-    def _end(self, node: str, how: str, details: Mapping[str, Any]) -> None:
-        self._running.pop(node, None)
-        if node in _LINING_UP:
-            self._judged, self._to_judge, self._since = 0, details.get("to_judge", 0), self._clock()
-        self._judged += (node, how) in _JUDGED
-
-    def _tell_status(self) -> None:
-        """Say what runs and since when; between two nodes, what ran last."""
-        if self._judged < self._to_judge:
-            self._status = f"judge passages: {self._judged} of {self._to_judge}"
-        elif self._running:
+                self._running.setdefault(event.node, self._clock())
+        elif event.kind == "progress":
+            self._running.pop(event.node, None)
+        if self._running:  # between two nodes, the last one is told on
             self._status, self._since = ", ".join(self._running).replace("_", " "), min(self._running.values())
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

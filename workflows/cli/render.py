@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import shutil
-import sys
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -30,7 +27,6 @@ from workflows.wording import TOLD_OF_REFUSALS
 if TYPE_CHECKING:
     from workflows.indexing_run.report import IndexReport
 
-_NAME = "mara"
 _SHOWN_PASSAGES, _SHOWN_OF_A_PLACE = 5, 3
 _SHOWN_FILES = 10
 _ALL, _ALL_OF_DRY_RUN = "`mara show --skipped` names them", "the same with --json names them"
@@ -66,14 +62,6 @@ def error(fault: MaraError) -> str:
     """Return an error as one message with what to do."""
     hint = f"\n[dim]{escape(fault.hint)}.[/]" if fault.hint else ""
     return f"[red]Error[/]: {escape(fault.message)}.{hint}"
-
-
-def own_command() -> str:
-    """Return how this shell starts the command line: by its name, or by the path where that is not found."""
-    called, executable = Path(sys.argv[0]), shutil.which(_NAME)
-    is_installed = called.stem == _NAME and called.exists()
-    is_found = executable is not None and is_installed and os.path.samefile(executable, called)
-    return shlex.quote(str(called)) if is_installed and not is_found else _NAME
 
 
 def index_report(console: Console, report: IndexReport, triples: Path | None = None) -> None:
@@ -171,14 +159,8 @@ def preview(console: Console, plan: Mapping[str, Any]) -> None:
     _untypable(console, plan["unfound_types"])
     took = plan["extraction"]
     if took["to_ask"] or took["kept"]:
-        needs = {
-            "requests": took["requests"],
-            "tokens in": took["prompt_tokens"],
-            "tokens out": took["completion_tokens"],
-            "seconds": None if took["seconds"] is None else round(took["seconds"]),
-            "cost": None if took["cost"] is None else f"{took['cost']:.4g}",
-        }
-        estimate = pairs({name: value for name, value in needs.items() if value is not None})
+        needs = ("requests", "prompt_tokens", "completion_tokens", "seconds", "cost")
+        estimate = pairs({name: round(took[name], 4) for name in needs if took[name] is not None}).replace("_", " ")
         asked = f"{took['to_ask']} to ask, {took['kept']} kept; about {estimate}"
         console.print(f"extraction by {escape(plan['extractor'])}: {asked}")
     left_out = [each["reason"] for each in plan["skipped"]]
@@ -389,12 +371,8 @@ def checked(console: Console, result: Mapping[str, Any]) -> None:
 
 def doctor(console: Console, result: Mapping[str, Any]) -> None:
     """Print the findings on a workspace; after a repair, also those before it and the steps taken."""
-    if "before" in result:
-        for finding in result["before"]["findings"]:
-            if not finding["ok"] or finding["repairable"]:
-                _finding(console, finding)
-        for step in result["done"] or ("Nothing was done",):
-            console.print(f"[bold]→[/] {escape(step)}")
+    for step in result.get("done", ()):
+        console.print(f"[bold]→[/] {escape(step)}")
     for finding in result["findings"]:
         _finding(console, finding)
     _finding(console, {**result["chat_model"], "check": "chat model", "repairable": False, "examples": ()})
@@ -435,7 +413,7 @@ def demo(console: Console, result: Mapping[str, Any]) -> None:
     console.print(f"[dim]{escape(pairs(result['results'][0]['models']))}[/]")
     question, workspace = shlex.quote(result["results"][0]["question"]), shlex.quote(report["workspace"])
     console.print(
-        f"Ask it yourself: {escape(f'{own_command()} ask {question} --workspace {workspace}')}",
+        f"Ask it yourself: {escape(f'mara ask {question} --workspace {workspace}')}",
         soft_wrap=True,  # it is copied
     )
 

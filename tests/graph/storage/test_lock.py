@@ -13,7 +13,7 @@ from graph.storage.lock import WriterLock, is_being_written, writer_of
 from graph.storage.postgres import SessionLock
 from graph.storage.workspace import Workspace
 from tests.builders import HOLD_LOCK, Child, HashEmbedder, passage_of, publish_workspace, write_passages
-from workflows.admin.upkeep import move_to_postgres
+from workflows.admin.upkeep import move_record
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def workspace(template: Path, tmp_path: Path, database: str) -> Workspace:
     """A workspace of the test's own, with its record in either database."""
     root = Path(shutil.copytree(template, tmp_path / "workspace"))
     if database == "postgres":
-        move_to_postgres(root)
+        move_record(root)
     return Workspace(root)
 
 

@@ -38,7 +38,7 @@ from tests.builders import DIMENSION, Child, HashEmbedder, TripleParts, passage_
 from tests.cases import PASSWORD_PARTS, unreadable_addresses
 from tests.postgres_server import PASSWORD
 from tests.records import dump
-from workflows.admin.upkeep import move_to_postgres
+from workflows.admin.upkeep import move_record
 
 NISSAN = passage_of("nissan", "Nissan", "Nissan was founded in 1933.")
 YOKOHAMA = passage_of("yokohama", "Yokohama", "Nissan has its seat in Yokohama.")
@@ -217,7 +217,7 @@ def test_a_workspace_that_moves_is_the_same_with_versions_corrections_and_histor
     before = dump(workspace.record_path)
 
     monkeypatch.setenv("MARA_RECORD_URL", postgres_url)
-    name, aside = move_to_postgres(workspace.root)
+    name, aside = move_record(workspace.root).values()
     assert "record.sqlite.moved" in aside
     assert not (workspace.root / "record.sqlite").exists()
     assert _without_notes(dump(workspace.record_path)) == _without_notes(before)
@@ -227,10 +227,10 @@ def test_a_workspace_that_moves_is_the_same_with_versions_corrections_and_histor
         assert (relationships.counts(), list(relationships.nodes(NodeType.QUERY))) == (counts, queries)
         relationships.put_node(Node(NodeType.QUERY, "r", {"text": "t", "created_at": NOON}))
     with pytest.raises(BadInput, match="no record in SQLite"):
-        move_to_postgres(workspace.root)
+        move_record(workspace.root)
     other = publish_workspace(tmp_path / "other", [])
     with pytest.raises(BadInput, match="no record in SQLite"):
-        move_to_postgres(other.root)
+        move_record(other.root)
     assert json.loads((workspace.root / PLACE_FILE).read_text()) == {"record": name}
 
 
@@ -247,7 +247,7 @@ def test_a_workspace_does_not_move_to_where_another_one_s_record_or_history_is(
         db.define(["CREATE TABLE kept (id TEXT PRIMARY KEY)"])
         db.commit()
         with pytest.raises(BadInput, match=f"There is a record '{place.name}' in Postgres already"):
-            move_to_postgres(workspace.root, place.name)
+            move_record(workspace.root, place.name)
         assert db.has_table("kept")
     assert (workspace.root / "record.sqlite").exists()
 
@@ -263,8 +263,8 @@ def test_a_move_that_breaks_off_leaves_nothing_and_can_be_made_again(
     with monkeypatch.context() as broken:
         broken.setattr(RelationshipRecord, "copy_into", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            move_to_postgres(workspace.root, "again")
-    assert move_to_postgres(workspace.root, "again")[0] == "again"
+            move_record(workspace.root, "again")
+    assert move_record(workspace.root, "again")["record"] == "again"
 
 
 @pytest.mark.slow

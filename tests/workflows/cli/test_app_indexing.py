@@ -56,7 +56,7 @@ def test_a_dry_run_with_a_model_tells_requests_tokens_and_cost(
 ) -> None:
     with ScriptedServer({"extractor": ['{"entities": ["Karv"], "triples": []}']}) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        prices = ["--price-in", "1", "--price-out", "2", "--requests-per-minute", "600"]
+        prices = [*("--set", "price_in=1"), *("--set", "price_out=2"), *("--set", "requests_per_minute=600")]
         shown = mara("index", corpus, "-w", tmp_path / "w", "--model", "any", "--dry-run", "--sample", "1", *prices)
         assert len(server.requests_of("extractor")) == 1
     assert "extraction by any#" in shown.out
@@ -70,7 +70,7 @@ def test_what_a_model_took_and_what_failed_is_shown(
 ) -> None:
     with ScriptedServer({"extractor": ["No."]}) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        shown = mara("index", corpus, "-w", tmp_path / "w", "--model", "any", "--concurrency", "1")
+        shown = mara("index", corpus, "-w", tmp_path / "w", "--model", "any", "--set", "concurrency=1")
     assert shown.code == 0
     assert "nothing could be extracted from 3 passages" in shown.out
     assert "9 requests" in shown.out
@@ -176,21 +176,21 @@ class TestDates:
 
     def test_states_are_loaded_in_their_order(self, mara: Mara, prices: Path, tmp_path: Path) -> None:
         w = tmp_path / "w"
-        mara("index", prices, "-w", w, "--dated", "2023")
-        mara("sync", self.dearer(prices), "-w", w, "--dated", "2024-02-01T12:00+01:00")
+        mara("index", prices, "-w", w, "--set", "dated=2023")
+        mara("sync", self.dearer(prices), "-w", w, "--set", "dated=2024-02-01T12:00+01:00")
         dates = [version["date"] for version in mara("show", "document", "lamp", "-w", w, "--json").json["versions"]]
         assert dates == ["2023-01-01", "2024-02-01T11:00:00Z"]
         for arguments in (["index", prices], ["sync", prices], ["index", prices, "--dry-run"]):
-            done = mara(*arguments, "-w", w, "--dated", "2024-01-31")
+            done = mara(*arguments, "-w", w, "--set", "dated=2024-01-31")
             assert (done.code, "stand, or ended, later than 2024-01-31" in done.err) == (2, True)
 
     def test_dates_that_cannot_be_are_refused_before_anything_is_written(
         self, mara: Mara, prices: Path, tmp_path: Path
     ) -> None:
         for options, reason in (
-            (["--dated", "2999"], "lies in the future"),
-            (["--dated", "soon"], "'soon' is no date"),
-            (["--dated", "2023", "--no-versions"], "keeps no versions has no dates"),
+            (["--set", "dated=2999"], "lies in the future"),
+            (["--set", "dated=soon"], "'soon' is no date"),
+            (["--set", "dated=2023", "--set", "keep_versions=false"], "keeps no versions has no dates"),
         ):
             done = mara("index", prices, "-w", tmp_path / "w", *options)
             assert (done.code, reason in done.err) == (2, True), options

@@ -201,12 +201,12 @@ Terminal = Callable[..., AbstractContextManager[Session]]
 
 
 @pytest.fixture
-def terminal(small_workspace: Path, environment: Callable[[], Mapping[str, str]], tmp_path: Path) -> Terminal:
+def terminal(small_workspace: Path, environment: Callable[[], Mapping[str, str]]) -> Terminal:
     """Talk on a terminal."""
 
     def chat(*options: str) -> AbstractContextManager[Session]:
         # Where the terminal does not tell the cursor's place, nothing waits for it.
-        shell = {**environment(), "XDG_STATE_HOME": str(tmp_path / "state"), "PROMPT_TOOLKIT_NO_CPR": "1"}
+        shell = {**environment(), "PROMPT_TOOLKIT_NO_CPR": "1"}
         return on_a_terminal(*MARA, "chat", "--workspace", small_workspace, *options, environment=shell)
 
     return chat
@@ -223,7 +223,7 @@ class TestOnATerminal:
     ) -> None:
         words = Held("It was", " so.")
         chat_server.script(well_behaved(answerer=[Reply(pieces=words), "Duke Orlo [1]."]))
-        with terminal("--no-history") as session:
+        with terminal() as session:
             session.wait_for(at_the_prompt)
             session.type(f"{QUESTION}\r")
             session.wait_for("It was\nwrite answer … ")
@@ -246,7 +246,7 @@ class TestOnATerminal:
         self, terminal: Terminal, chat_server: ScriptedServer
     ) -> None:
         chat_server.script(well_behaved(manager=[Reply(fault=Fault.HANG)]))
-        with terminal("--no-history") as session:
+        with terminal() as session:
             session.wait_for(at_the_prompt)
             session.type(f"{QUESTION}\r")
             session.wait_for("weigh relations … ")

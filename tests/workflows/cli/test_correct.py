@@ -51,9 +51,6 @@ def test_one_that_is_about_nothing_says_so(mara: Mara, sund: Path) -> None:
     done = mara("correct", "merge", "Lake-Sund", "Lake Snud", "-w", sund)
     assert done.code == 0
     assert "no passage holds what it is about: it waits for one that does" in done.out
-    (line,) = [line for line in done.out.splitlines() if "knows no entity" in line]
-    assert "'Lake Snud'" in line
-    assert "Lake-Sund" in line
     assert "what answers quote of them, stay as they are" in done.out
 
 
@@ -65,7 +62,7 @@ def test_a_dry_run_shows_and_writes_nothing(mara: Mara, sund: Path) -> None:
 
 def test_a_review_proposes_with_evidence_and_a_command(mara: Mara, sund: Path) -> None:
     out = mara("correct", "review", "-w", sund).out
-    assert all(words in out for words in ("same letters", 'mara correct merge "', "1 of 1 pairs that may be one"))
+    assert all(words in out for words in ("same letters", "mara correct merge '", "1 of 1 pairs that may be one"))
     proposals = mara("correct", "review", "--json", "-w", sund).json
     assert {*proposals["merges"][0]["names"]} == {"Lake Sund", "Lake-Sund"}
 

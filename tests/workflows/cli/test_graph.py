@@ -64,7 +64,7 @@ class TestFiles:
 
 class TestServer:
     def test_it_has_to_be_configured(self, mara: Mara, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        for command in [("publish",), ("query", "RETURN 1", "--server")]:
+        for command in [("export",), ("query", "RETURN 1", "--server")]:
             monkeypatch.delenv("MARA_GRAPH_URL", raising=False)
             assert "Set MARA_GRAPH_URL" in mara("graph", *command, "-w", root).err
             monkeypatch.setenv("MARA_GRAPH_URL", f"bolt://127.0.0.1:{free_port()}")

@@ -134,10 +134,3 @@ class TestLiveAnswer:
         assert self.shown(*written, *checked) == ["So it is.", "judge claims … 3.2 s"]
         assert self.shown(*written, NodeStarted("write_answer", 2)) == ["write answer … 3.2 s"]
         assert self.shown(*written, *checked, Token("Not so."))[0] == "Not so."
-
-    def test_a_passage_whose_judge_is_asked_again_is_counted_once(self) -> None:
-        lined_up = (NodeStarted("line_up_passages", 1), Progress("line_up_passages", "finished", {"to_judge": 3}))
-        judged = (Progress("score_passage", "malformed", {}), Progress("score_passage", "finished", {}))
-        fell_back = (Progress("score_passage", "malformed", {}), Progress("leave_unjudged", "fallback", {}))
-        assert self.shown(*lined_up) == ["judge passages: 0 of 3 … 3.2 s"]
-        assert self.shown(*lined_up, *judged, *fell_back) == ["judge passages: 2 of 3 … 3.2 s"]
