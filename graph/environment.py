@@ -42,8 +42,7 @@ class Environment:
         mara_new_workspaces: up to how many workspaces, beside the default one, clients may make more; 0 by default.
         mara_open_bytes: the memory that open workspaces may take together; by default half of what there is.
         mara_keep_replaced: with 1, the generation that a publication replaces stays until the next one begins.
-        mara_vectors: what holds the vectors of generations that are published from now on, with a server's address;
-            behind commas, other servers that hold current ones.
+        mara_vectors: what holds the vectors of generations that are published from now on, with a server's address.
         mara_record_url: the Postgres database that holds records and history; by default each has SQLite files.
         mara_history: ``on`` lets the clients of a LangGraph server keep a history; ``off`` by default.
         mara_graph_url: the address of a graph server that follows the relationship graph, with name, password and

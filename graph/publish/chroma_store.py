@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import ssl
 import struct
@@ -42,9 +43,8 @@ from graph.publish.vector_store import (
     Vector,
     Vectors,
     damaged,
-    named_stores,
+    named_store,
     size_of,
-    unused_collections,
 )
 from graph.storage.read_only import may_write, writable_copy
 
@@ -87,7 +87,7 @@ class ChromaStore:
     @property
     def remote(self) -> bool:
         """Whether ``MARA_VECTORS`` names a server."""
-        return bool(named_stores().get(EMBEDDED))
+        return bool(_server_url())
 
     def address(self, place: Place) -> str:
         """Return ``embedded``, or the server's address. Raises BadInput where that is none."""
@@ -131,12 +131,13 @@ class ChromaStore:
         """Delete a workspace's collections on the server, if there is one, that belong to no set that is kept."""
         if not self.remote:
             return
-        address = server_address(named_stores()[EMBEDDED])
+        address = server_address(_server_url())
+        of_set = re.compile(rf"{re.escape(prefix)}([0-9a-f]+)-(?:{'|'.join(COLLECTIONS)})")
         try:
             client = connect(address)
-            names = [each.name for each in client.list_collections()]
-            for name in unused_collections(names, prefix, kept):
-                client.delete_collection(name)
+            for each in client.list_collections():
+                if (own := of_set.fullmatch(each.name)) and own[1] not in kept:
+                    client.delete_collection(each.name)
         except Exception as fault:
             raise unavailable(address.url, fault) from fault
 
@@ -262,7 +263,13 @@ class ChromaSet:
 
 def _url(place: Place) -> str:
     """Return the address of the server that holds a set; empty where its generation's folder does."""
-    return named_stores().get(EMBEDDED, "") if place.prefix else ""
+    return _server_url() if place.prefix else ""
+
+
+def _server_url() -> str:
+    """Return the address of the server that ``MARA_VECTORS`` names; empty for none."""
+    name, url = named_store()
+    return url if name == EMBEDDED else ""
 
 
 def _connect(place: Place) -> ChromaSet:

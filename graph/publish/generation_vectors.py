@@ -33,7 +33,7 @@ from graph.publish.vector_store import (
     Vectors,
     damaged,
     installed_stores,
-    named_stores,
+    named_store,
     store_named,
 )
 from graph.schema import Passage
@@ -229,7 +229,7 @@ def store_to_write(workspace: Workspace) -> str:
     Raises:
         BadInput: the variable names no store that is installed.
     """
-    name = next(iter(named_stores()))
+    name, _ = named_store()
     if name and name not in installed_stores():
         raise BadInput(
             f"{VECTORS_VARIABLE} is {name!r}", f"Set it to one of {', '.join(sorted(installed_stores()))}, or unset it"
@@ -296,9 +296,7 @@ def forget_unused(workspace: Workspace, workspace_id: str) -> None:
     if store.remote and not workspace.is_past:
         layers = [Layer.load(folder) for folder in (workspace.root / "index").iterdir()]
         with suppress(StoreUnavailable):
-            store.forget(
-                collections_prefix(workspace.root, workspace_id), {layer.key if layer else "" for layer in layers}
-            )
+            store.forget(collections_prefix(workspace.root, workspace_id), {layer.key for layer in layers if layer})
 
 
 def _layer_of(workspace: Workspace, generation: int | None) -> Layer | None:

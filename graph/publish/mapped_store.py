@@ -8,9 +8,8 @@ mapped, so that processes on one machine share the memory. The passages' vectors
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,16 +55,19 @@ class MappedStore:
     def write(self, place: Place, vectors: Mapping[str, Vectors]) -> None:
         """Write a set. Raises DependencyMissing where there are so many vectors that faiss is needed, but missing."""
         place.files.mkdir(parents=True)
-        graphs: list[Callable[[], None]] = []
+        jobs: list[tuple[NDArray[np.floating[Any]], Path]] = []
         for name, content in vectors.items():
             if content.file is None:
                 written = _write_vectors(place.files / f"{name}.npy", content)
             else:
                 written = load_array(content.file, np.float32, (content.count, None))
                 (place.files / f"{name}{_PATH}").write_text(content.file.name, encoding="utf-8")
-            graphs += graphs_to_write(written, place.files, name)
+            if len(written) > COMPARED_ONE_BY_ONE:
+                load_faiss()
+                shards = enumerate(_shards(len(written)))
+                jobs += [(written[first:end], place.files / _file(name, shard)) for shard, (first, end) in shards]
         with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-            for job in [pool.submit(write) for write in graphs]:
+            for job in [pool.submit(_write_graph, *each) for each in jobs]:
                 job.result()
 
     def open(self, place: Place, *, untouched: bool = False) -> MappedSet:
@@ -100,8 +102,7 @@ class MappedSet:
 
     def search(self, name: str, vector: Vector, k: int, within: Numbers | None = None) -> Hits:
         """Return the ``k`` nearest to a unit vector."""
-        rows, cosines = self._near[name].search(vector, k, within)
-        return list(zip(rows.tolist(), cosines.tolist(), strict=True))
+        return self._near[name].search(vector, k, within)
 
     def vectors(self, name: str, numbers: Sequence[int]) -> Vector:
         """Return some vectors; those of many facts have half precision."""
@@ -113,9 +114,13 @@ class MappedSet:
 
 
 def _write_vectors(path: Path, vectors: Vectors) -> NDArray[np.floating[Any]]:
-    """Write vectors into a file, and return them as they are mapped."""
+    """Write vectors into a file, and return them as they are mapped.
+
+    Where codes choose what is scored, half precision will do: it changes a cosine by less than 0.0001.
+    """
+    dtype = np.float32 if vectors.count <= COMPARED_ONE_BY_ONE else np.float16
     shape = vectors.count, vectors.dimension
-    written = np.lib.format.open_memmap(path, mode="w+", dtype=exact_dtype(vectors.count), shape=shape)
+    written = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
     for start, page in vectors.pages(_BLOCK):
         written[start : start + len(page)] = page
     written.flush()
@@ -131,70 +136,39 @@ def _open_vectors(place: Place, name: str) -> NearVectors:
         vectors = load_array(path, np.float32, (None, None))
     except ValueError:
         vectors = load_array(path, np.float16, (None, None))
-    return NearVectors.open(vectors, place.files, name)
-
-
-def exact_dtype(count: int) -> type[np.floating[Any]]:
-    """Return what so many vectors are kept in to be scored: half precision where codes choose what is scored.
-
-    Half precision changes a cosine by less than 0.0001.
-    """
-    return np.float32 if count <= COMPARED_ONE_BY_ONE else np.float16
-
-
-def graphs_to_write(vectors: NDArray[np.floating[Any]], folder: Path, name: str) -> list[Callable[[], None]]:
-    """Return what writes the files that `NearVectors` needs beside the vectors; where those are few, nothing.
-
-    Each builds one graph, in memory and on the thread that calls it. The same vectors give the same files.
-
-    Raises:
-        DependencyMissing: faiss is not installed, and there are so many vectors that it is needed.
-    """
-    if len(vectors) <= COMPARED_ONE_BY_ONE:
-        return []
-    load_faiss()
-    return [
-        partial(_write_graph, vectors[start:stop], folder / _file(name, shard))
-        for shard, (start, stop) in enumerate(_shards(len(vectors)))
-    ]
+    return NearVectors(vectors, place.files, name)
 
 
 class NearVectors:
     """Unit vectors, and the graphs over them. Safe across threads."""
 
-    def __init__(self, vectors: NDArray[np.floating[Any]], graphs: Sequence[Any] = ()) -> None:
-        self.vectors = vectors
-        self._graphs = graphs
-
-    @staticmethod
-    def open(vectors: NDArray[np.floating[Any]], folder: Path, name: str) -> NearVectors:
-        """Map the files that `graphs_to_write` told of.
+    def __init__(self, vectors: NDArray[np.floating[Any]], folder: Path, name: str) -> None:
+        """Map the graphs over vectors, where these are many.
 
         Raises:
             OSError, ValueError: one is missing, or is not of so many vectors.
             DependencyMissing: faiss is not installed.
         """
-        if len(vectors) <= COMPARED_ONE_BY_ONE:
-            return NearVectors(vectors)
-        expect_scattered_reads(vectors)
-        graphs = [
-            _open_graph(folder / _file(name, shard), stop - start, vectors.shape[1])
-            for shard, (start, stop) in enumerate(_shards(len(vectors)))
-        ]
-        return NearVectors(vectors, graphs)
+        self.vectors = vectors
+        self._graphs: list[Any] = []
+        if len(vectors) > COMPARED_ONE_BY_ONE:
+            expect_scattered_reads(vectors)
+            self._graphs = [
+                _open_graph(folder / _file(name, shard), stop - start, vectors.shape[1])
+                for shard, (start, stop) in enumerate(_shards(len(vectors)))
+            ]
 
-    def search(self, vector: Vector, k: int, within: Numbers | None = None) -> tuple[Numbers, Vector]:
-        """Return the rows of the ``k`` vectors nearest to a unit vector, and their cosines, nearest first.
+    def search(self, vector: Vector, k: int, within: Numbers | None = None) -> Hits:
+        """Return rows and cosines of the ``k`` vectors nearest to a unit vector, nearest first.
 
         With ``within``, ascending rows, of those alone.
         """
-        candidates = self._candidates(vector, k, within)
-        cosines = self.cosines(vector, candidates)
+        rows = self._candidates(vector, k, within)
+        cosines = self._cosines(vector, rows)
         nearest = np.argsort(-cosines, kind="stable")[:k]
-        rows = np.arange(len(self.vectors)) if candidates is None else candidates
-        return rows[nearest], cosines[nearest]
+        return list(zip((nearest if rows is None else rows[nearest]).tolist(), cosines[nearest].tolist(), strict=True))
 
-    def cosines(self, vector: Vector, rows: Numbers | None = None) -> Vector:
+    def _cosines(self, vector: Vector, rows: Numbers | None) -> Vector:
         """Return the cosines of some rows, or of all, with a unit vector."""
         count = len(self.vectors) if rows is None else len(rows)
         cosines = np.empty(count, dtype=np.float32)
@@ -206,9 +180,7 @@ class NearVectors:
 
     def _candidates(self, vector: Vector, k: int, within: Numbers | None) -> Numbers | None:
         """Return rows among which the nearest are; None for all."""
-        if within is not None and len(within) <= _GATHERED:
-            return within
-        if not self._graphs:
+        if not self._graphs or (within is not None and len(within) <= _GATHERED):
             return within
         wanted = k + k // 2 + _SPARE
         parts = [

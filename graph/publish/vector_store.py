@@ -9,7 +9,7 @@ which rows of it a number stands for, and which passages a filter selects.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -30,7 +30,7 @@ EMBEDDED = "chroma"
 COLLECTIONS = ("facts", "passages")
 
 VECTORS_VARIABLE = "MARA_VECTORS"
-"""Names the store of the next generation with its server's address, and behind commas other servers in use."""
+"""Names the store of the next generation, with its server's address."""
 
 Vector: TypeAlias = NDArray[np.float32]
 Numbers: TypeAlias = NDArray[np.intp]
@@ -38,21 +38,18 @@ Hits: TypeAlias = list[tuple[int, float]]
 """Numbers and cosines of what was found, nearest first."""
 
 
-def named_stores() -> dict[str, str]:
-    """Return the stores that ``MARA_VECTORS`` names, each with its server's address; empty for none.
+def named_store() -> tuple[str, str]:
+    """Return the store of the next generation, which ``MARA_VECTORS`` names, and its server's address.
 
-    The first is that of the next generation: an empty name keeps the store that a workspace has.
+    Both may be empty; an empty name keeps the store that a workspace has.
 
     Raises:
-        BadInput: an entry has no store's name; the message shows nothing secret of it.
+        BadInput: what it holds begins with no store's name; the message shows nothing secret of it.
     """
-    stores = {}
-    for entry in environment().mara_vectors.split(","):
-        name, _, url = entry.strip().partition("+")
-        if not re.fullmatch(r"[\w.-]*", name) or (url and "://" not in url):
-            raise unreadable(VECTORS_VARIABLE, "mapped or chroma+http://host:8000")
-        stores[name] = url
-    return stores
+    name, _, url = environment().mara_vectors.strip().partition("+")
+    if not re.fullmatch(r"[\w.-]*", name) or (url and "://" not in url):
+        raise unreadable(VECTORS_VARIABLE, "mapped or chroma+http://host:8000")
+    return name, url
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +74,7 @@ class Place:
         return self.folder / self.store / self.key
 
     def collection(self, name: str) -> str:
-        """Return the name on a server of the set's facts or passages; see `unused_collections`."""
+        """Return the name on a server of the set's facts or passages."""
         return f"{self.prefix}{self.key}-{name}"
 
 
@@ -191,18 +188,6 @@ def store_named(name: str) -> VectorStore:
         )
     store: VectorStore = installed_stores()[name].load()()
     return store
-
-
-_SET = re.compile(rf"(?:([0-9a-f]+)-)?(?:{'|'.join(COLLECTIONS)})")
-
-
-def unused_collections(names: Iterable[str], prefix: str, kept: Collection[str]) -> list[str]:
-    """Return those collections of a server that are a workspace's, and of no set that is kept.
-
-    Collections without a set's key are what versions before wrote; their key is the empty one.
-    """
-    own = ((name, _SET.fullmatch(name.removeprefix(prefix))) for name in names if name.startswith(prefix))
-    return [name for name, match in own if match and (match[1] or "") not in kept]
 
 
 def damaged(fault: Exception) -> MaraError:

@@ -48,7 +48,7 @@ def test_what_is_configured_is_starred_in_what_others_say(monkeypatch: pytest.Mo
     for variable, value, secrets in [
         ("OPENAI_API_KEY", "sk-1", ["sk-1"]),
         ("MARA_VECTORS", "chroma+http://me:p%40ss@host", ["me:p%40ss", "p%40ss", "p@ss", "bWU6cEBzcw=="]),
-        ("MARA_VECTORS", "mapped, other+https://the-key@host", ["the-key"]),
+        ("MARA_VECTORS", "other+https://the-key@host", ["the-key"]),
         ("MARA_GRAPH_URL", "bolt+s://me:p%40ss@host/db", ["me:p%40ss", "p%40ss", "p@ss"]),
         ("MARA_EXTRACTION_URLS", "http://a/v1, http://me:secret@b/v1", ["me:secret", "secret"]),
         ("LANGSMITH_ENDPOINT", "http://host/x?key=abc&other=def#ghi", ["abc", "def", "ghi"]),

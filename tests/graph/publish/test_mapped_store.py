@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from graph.errors import BadInput, DependencyMissing
 from graph.publish import generation_vectors, mapped_store
 from graph.publish.derive import publish
-from graph.publish.mapped_store import NearVectors, exact_dtype, graphs_to_write
+from graph.publish.mapped_store import MappedStore, NearVectors
+from graph.publish.vector_store import Place, Vectors
 from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed
@@ -186,12 +187,6 @@ def nearest(
     return [int(row) for row in rows[np.argsort(-(vectors[rows] @ question), kind="stable")][:k]]
 
 
-class TestFew:
-    def test_many_are_kept_in_half_precision(self) -> None:
-        assert exact_dtype(mapped_store.COMPARED_ONE_BY_ONE) == np.float32
-        assert exact_dtype(mapped_store.COMPARED_ONE_BY_ONE + 1) == np.float16
-
-
 @pytest.mark.slow
 class TestMany:
     @pytest.fixture(autouse=True)
@@ -207,17 +202,21 @@ class TestMany:
 
     @pytest.fixture
     def near(self, vectors: NDArray[np.float16], tmp_path: Path) -> NearVectors:
-        for build in graphs_to_write(vectors, tmp_path, "facts"):
-            build()
-        assert len(list(tmp_path.iterdir())) == 3
-        return NearVectors.open(vectors, tmp_path, "facts")
+        place = Place(tmp_path, "mapped", "0a")
+        MappedStore().write(
+            place, {"facts": Vectors(len(vectors), DIMENSION, lambda: iter([vectors.astype(np.float32)]))}
+        )
+        written = np.load(place.files / "facts.npy")
+        assert written.dtype == np.float16, "many are kept in half precision"
+        assert len(list(place.files.glob("facts.*.hnsw"))) == 3
+        return NearVectors(vectors, place.files, "facts")
 
     def test_nearly_all_of_the_nearest_are_found_with_their_exact_cosines(
         self, near: NearVectors, vectors: NDArray[np.float16]
     ) -> None:
         found = 0
         for question in unit_vectors(50, seed=2):
-            rows, cosines = near.search(question, 10)
+            rows, cosines = map(np.array, zip(*near.search(question, 10), strict=True))
             assert cosines == pytest.approx(vectors[rows].astype(np.float32) @ question, abs=1e-6)
             assert cosines.tolist() == sorted(cosines.tolist(), reverse=True)
             found += len({*rows.tolist()} & {*nearest(vectors.astype(np.float32), question, 10)})
@@ -229,12 +228,12 @@ class TestMany:
         for count in [15, 300]:
             within = np.sort(np.random.default_rng(3).choice(len(vectors), count, replace=False))
             for question in unit_vectors(20, seed=2):
-                rows, _ = near.search(question, 10, within)
-                assert rows.tolist() == nearest(vectors.astype(np.float32), question, 10, within), count
+                rows = [row for row, _ in near.search(question, 10, within)]
+                assert rows == nearest(vectors.astype(np.float32), question, 10, within), count
 
     def test_a_damaged_file_is_refused(self, near: NearVectors, vectors: NDArray[np.float16], tmp_path: Path) -> None:
         for content in [b"", b"garbage" * 1000]:
-            (tmp_path / "facts.1.hnsw").unlink()
-            (tmp_path / "facts.1.hnsw").write_bytes(content)
+            (tmp_path / "mapped/0a/facts.1.hnsw").unlink()
+            (tmp_path / "mapped/0a/facts.1.hnsw").write_bytes(content)
             with pytest.raises(ValueError, match=r"facts\.1\.hnsw"):
-                NearVectors.open(vectors, tmp_path, "facts")
+                NearVectors(vectors, tmp_path / "mapped/0a", "facts")

@@ -22,7 +22,6 @@ from graph.publish.vector_store import (
     VectorStore,
     installed_stores,
     store_named,
-    unused_collections,
 )
 from tests.damages import everything_in
 
@@ -151,10 +150,3 @@ class TestInstalled:
         with pytest.raises(DependencyMissing, match="'chroma' is not installed"):
             store_named("chroma")
         store_named.cache_clear()
-
-
-def test_collections_of_other_workspaces_and_folders_are_none_of_ours() -> None:
-    ours = ["w-0a-facts", "w-0a-passages", "w-0b-facts", "w-facts", "w-passages"]
-    others = ["w-ff-0a-facts", "v-0a-facts", "w-0a-other", "mara-stamps"]
-    assert unused_collections([*ours, *others], "w-", {"0b"}) == [*ours[:2], *ours[3:]]
-    assert unused_collections([*ours, *others], "w-", {"0a", ""}) == ["w-0b-facts"]
