@@ -38,14 +38,12 @@ from workflows.runtime.history import erase_own_conversation
 from workflows.runtime.own_run import Brake, braked
 from workflows.runtime.resources import open_run, open_workspace_index
 from workflows.serving.metrics import CONTENT_TYPE
-from workflows.serving.page.choices import ANSWERING, RANKINGS
 from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, indexed
-from workflows.serving.page.export import as_markdown
 from workflows.serving.page.markdown import check_installed
 from workflows.serving.page.reading import found_in_turn, seen_passage
 from workflows.serving.page.requests import Asked
 from workflows.serving.page.runs import Question
-from workflows.serving.page.turns import details, event, shown
+from workflows.serving.page.turns import ANSWERING, RANKINGS, as_markdown, details, event, shown
 from workflows.serving.page.welcome import welcome
 
 VALUES_SHOWN = 200
