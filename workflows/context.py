@@ -46,13 +46,6 @@ def context_of_settings(workflow: str, settings: Mapping[str, Any], spelled: Cal
     if workflow not in _FORMS:
         raise BadInput(f"{workflow!r} is no workflow", f"Take one of {', '.join(Workflow)}")
     form = _FORMS[workflow]
-    names = {name for name, value in settings.items() if value is not None}
-    elsewhere = {name for name in names - form.known_names().keys() if name in RagentaContext.known_names()}
-    if elsewhere:
-        named = ", ".join(sorted(map(spelled, elsewhere)))
-        raise BadInput(
-            f"Workflow {workflow} has no setting {named}", f"Ask with workflow {Workflow.RAGENTA}, or leave it out"
-        )
     return filled_in(form, settings, spelled)
 
 

@@ -207,7 +207,7 @@ class Conversations:
         """
         query = f"SELECT {_CONVERSATION} FROM conversations WHERE owner = ? ORDER BY changed DESC"
         with suppress(NoConversation), self._reading() as db:
-            conversations = [_conversation(row) for row in db.execute(query, (self._alive, owner))]
+            conversations = [Conversation(*row) for row in db.execute(query, (self._alive, owner))]
             return [each for each in conversations if not words or _holds(db, each, words.casefold().split())]
         return []
 
@@ -334,7 +334,12 @@ class Conversations:
             self._found(db, owner, conversation)
             if db.execute("SELECT 1 FROM turns WHERE id = ?", (turn,)).fetchone():
                 raise BadInput("This question has been asked already", "Load the conversation again")
-            _check_may_begin(conversation, [each for (each,) in db.execute(_UNDER_WAY, (self._alive, owner))])
+            under_way = [each for (each,) in db.execute(_UNDER_WAY, (self._alive, owner))]
+            if conversation in under_way:
+                raise UnderWay("A question of this conversation is being answered", "Wait for the answer, or stop it")
+            if len(under_way) >= UNDER_WAY_EACH:
+                told = f"{len(under_way)} of your questions are being answered, as many as may be at once"
+                raise UnderWay(told, "Wait for one of the answers, or stop one")
             way = self._way_before(db, conversation, replaces, follows)
             db.execute(
                 "INSERT INTO turns (id, conversation, number, question, alone, settings, state, touched)"
@@ -428,7 +433,7 @@ class Conversations:
         row = db.execute(query, (self._alive, conversation, owner)).fetchone()
         if row is None:
             raise _no_conversation()
-        return _conversation(row)
+        return Conversation(*row)
 
     def _turn(self, row: Sequence[Any], versions: Versions) -> KeptTurn:
         key, conversation, number, question, alone, settings, state, answer, result, error, touched = row
@@ -475,22 +480,6 @@ def _holds(db: Database, conversation: Conversation, words: Sequence[str]) -> bo
 
 def _time(seconds: float) -> str:
     return time_text(datetime.fromtimestamp(seconds, UTC))
-
-
-def _conversation(row: Sequence[Any]) -> Conversation:
-    key, title, version, changed, running = row
-    return Conversation(key, title, version, changed, bool(running))
-
-
-def _check_may_begin(conversation: str, under_way: Sequence[str]) -> None:
-    """Raise UnderWay where a question has to wait for those of its owner that are under way."""
-    if conversation in under_way:
-        raise UnderWay("A question of this conversation is being answered", "Wait for the answer, or stop it")
-    if len(under_way) >= UNDER_WAY_EACH:
-        raise UnderWay(
-            f"{len(under_way)} of your questions are being answered, as many as may be at once",
-            "Wait for one of the answers, or stop one",
-        )
 
 
 def _no_conversation() -> NoConversation:

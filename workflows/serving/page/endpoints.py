@@ -10,7 +10,7 @@ from asyncio import to_thread
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import asdict
-from functools import lru_cache, partial
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -23,7 +23,6 @@ from graph.relationships.conversations import view_of
 from graph.relationships.history import record_view
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NodeType
-from graph.retrieve.open_index import Index
 from graph.schema import MetadataValue, Passage
 from graph.sources.loaders.fields import PLACE_KEYS
 from graph.storage.workspace import resolve_workspace
@@ -390,11 +389,6 @@ def known_values(context: Context) -> list[dict[str, Any]]:
         selection = index.select(context.where)
         rows = [] if selection is None else selection.rows.tolist()
         return _values_of(index.graph.passages[row] for row in rows)
-    return _all_values(index)
-
-
-@lru_cache(maxsize=4)
-def _all_values(index: Index) -> list[dict[str, Any]]:
     return _values_of(index.graph.passages)
 
 

@@ -55,9 +55,6 @@ BEGUN_AGAIN = "\n\n---\n\n*The answer begins again: what stands above could not 
 ABOUT_THE_CHAT = "{}"
 """The reply to a client that wants a title, tags or proposals for a chat, in JSON: it gets on without any."""
 
-MODELS_NAMED = 20
-"""Models that are named where a request asks for one that there is not."""
-
 _UNDERSTOOD = "*Understood as: "
 _ESCAPED = re.compile(r"\\(.)")
 _EVENTS = {"x-accel-buffering": "no"}
@@ -170,7 +167,6 @@ class _Answer:
 
     text: str
     words: str = ""
-    annotations: Sequence[Mapping[str, Any]] = ()
     citations: Sequence[Mapping[str, Any]] = ()
     read: int = 0
     written: int = 0
@@ -204,7 +200,7 @@ async def complete(asked: Asked) -> Reply:
         result = await braked(lambda brake: ask(completion.question, completion.context, completion.turns, [brake]))
         asked.service.metrics.answered(result)
         answer = _answer_of(result)
-    message = {"role": "assistant", "content": answer.text, "refusal": None, "annotations": answer.annotations}
+    message = {"role": "assistant", "content": answer.text, "refusal": None}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     return completion.told("chat.completion", choices=[choice], usage=answer.usage, citations=answer.citations)
 
@@ -260,9 +256,7 @@ def _place_of(asked: Asked, model: str) -> tuple[str, Workflow]:
         return OWN_WORKSPACE, Workflow(model)
     models = _models(asked)
     if model not in models:
-        named = ", ".join([*models][:MODELS_NAMED]) or "none"
-        hint = f"There are {named}{f', and {len(models) - MODELS_NAMED} more' if len(models) > MODELS_NAMED else ''}"
-        raise UnusableRequest(f"There is no model {model[:64]!a}", hint, "model", 404, "model_not_found")
+        raise UnusableRequest(f"There is no model {model[:64]!a}", "List them", "model", 404, "model_not_found")
     return models[model]
 
 
@@ -321,24 +315,9 @@ def _answer_of(result: Result) -> _Answer:
         {**first[number], "section": section_of(hit, result["citations"]), "page": pages_of(hit)}
         for number, hit in cited.items()
     ]
+    usage = result["usage"]
     text = f"{reply_text(result)}{_below(result)}"
-    annotations = [_annotation(text, citation) for citation in citations]
-    return _Answer(
-        text,
-        spoken(result),
-        annotations,
-        citations,
-        result["usage"]["prompt_tokens"],
-        result["usage"]["completion_tokens"],
-    )
-
-
-def _annotation(text: str, citation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a source as OpenAI tells of a web page, at its first mark in the text."""
-    mark = f"[{citation['number']}]"
-    start = text.index(mark)
-    place = {"start_index": start, "end_index": start + len(mark)}
-    return {"type": "url_citation", "url_citation": {**place, "title": citation["title"], "url": citation["source"]}}
+    return _Answer(text, spoken(result), citations, usage["prompt_tokens"], usage["completion_tokens"])
 
 
 def _below(result: Result) -> str:

@@ -88,12 +88,6 @@ def test_a_silent_model_is_waited_for_and_the_turn_stays_alive(told: Any, monkey
     assert ": at work\n\n" in stream
 
 
-def test_tokens_that_come_together_are_told_together(told: Any) -> None:
-    events, _, _ = told(Token("It"), Token(" was"), NodeStarted("check_claims", 1), Token(" so"), ValueError("enough"))
-    assert [event["at"] for event in events[1:-1]] == list(range(len(events) - 2))
-    assert [event["text"] for event in events if event["kind"] == "token"] == ["It was", " so"]
-
-
 def test_a_failure_is_kept_with_what_was_written(told: Any) -> None:
     events, _, kept = told(Token("It was"), ValueError("the model is gone"))
     assert (kept.state, kept.answer, kept.error) == ("failed", "It was", "the model is gone")
