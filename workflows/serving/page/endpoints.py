@@ -42,7 +42,7 @@ from workflows.serving.page.markdown import check_installed
 from workflows.serving.page.reading import found_in_turn, seen_passage
 from workflows.serving.page.requests import Asked
 from workflows.serving.page.runs import Question
-from workflows.serving.page.turns import ANSWERING, RANKINGS, as_markdown, details, event, shown
+from workflows.serving.page.turns import RANKINGS, WORKFLOWS, as_markdown, details, event, shown
 from workflows.serving.page.welcome import welcome
 
 VALUES_SHOWN = 200
@@ -75,8 +75,8 @@ def setup(asked: Asked) -> dict[str, Any]:
         "version": version("mara-rag"),
         "name": identity.name,
         "has_key": not site.keyring().is_open,
-        "workspaces": [{"name": name, "title": title} for name, title in site.workspaces.open_to(identity).items()],
-        "workflows": list(ANSWERING.items()),
+        "workspaces": [{"name": name, "title": title} for name, title in site.open_to(identity).items()],
+        "workflows": list(WORKFLOWS.items()),
         "modes": list(RANKINGS.items()),
         "chat_model": chat_model_name(Context()),
         "question_limit": QUESTION_LIMIT,

@@ -46,7 +46,7 @@ _WHICH = "Which do you mean?"
 """A question back: what it could mean stands on the buttons below."""
 
 
-ANSWERING: Mapping[Workflow, str] = {Workflow.MARA: "Quick", Workflow.RAGENTA: "Thorough: checks each claim"}
+WORKFLOWS: Mapping[Workflow, str] = {Workflow.MARA: "Quick", Workflow.RAGENTA: "Thorough: checks each claim"}
 """The workflows; the first one is the page's default."""
 
 RANKINGS: Mapping[Mode, str] = {
@@ -70,7 +70,7 @@ def _differing(settings: Mapping[str, Any]) -> Iterator[str]:
     if workspace := settings.get("workspace"):
         yield f"Workspace: {workspace}"
     if settings.get("workflow", Workflow.MARA) != Workflow.MARA:
-        yield ANSWERING[Workflow(settings["workflow"])]
+        yield WORKFLOWS[Workflow(settings["workflow"])]
     if mode := settings.get("mode"):
         yield f"Ranking: {RANKINGS[Mode(mode)].lower()}"
     if as_of := settings.get("as_of"):

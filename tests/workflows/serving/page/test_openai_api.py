@@ -108,17 +108,17 @@ class TestModels:
             of_harbours = whole(client, user(QUESTION), model="harbours/mara")
             assert text_of(of_harbours) == text_of(whole(client, user(QUESTION)))
 
-    def test_one_that_there_is_not_is_told_with_those_that_there_are(self, idle: str) -> None:
+    def test_one_that_there_is_not_is_told(self, idle: str) -> None:
         for name in ("gpt-5", "none/mara", "workspace/mara", "../workspace/mara", "", "mara/"):
             with pytest.raises(openai.NotFoundError) as refused:
                 whole(client_of(idle), user(QUESTION), model=name)
             assert refused.value.body == {
-                "message": f"There is no model {name!a}. There are mara, ragenta",
+                "message": f"There is no model {name!a}. GET /v1/models lists those that there are",
                 "type": "invalid_request_error",
                 "param": "model",
                 "code": "model_not_found",
             }
-        with pytest.raises(openai.NotFoundError, match="There are mara, ragenta"):
+        with pytest.raises(openai.NotFoundError, match="There is no model"):
             client_of(idle).models.retrieve("none/mara")
 
 
@@ -221,14 +221,14 @@ class TestRequests:
             ({"messages": [user("x")]}, "model", "model is missing"),
             ({"model": "mara"}, "messages", "messages is missing"),
             ({"model": "mara", "messages": []}, "messages", "messages has to have 1 entries at least"),
-            ({"model": "mara", "messages": [user(5)]}, "messages.0.content", "messages.0.content has to be a list"),
+            ({"model": "mara", "messages": [user(5)]}, "messages", "The messages cannot be read"),
             ({"model": "mara", "messages": [user("x")], "n": 2}, "n", "n has to be 1 or less, not 2"),
             ({"model": "mara", "messages": [user("x" * 10_001)]}, None, "10,000"),
             ({"model": "mara", "messages": [user("x"), assistant("y")]}, None, "ends without a question"),
             (
                 {"model": "mara", "messages": [user([{"type": "text", "text": "What is it?"}, {"type": "image_url"}])]},
                 "messages",
-                "The question holds what is not read: image_url. Send text alone",
+                "The question holds what is not read. Send text alone",
             ),
         ]
         for body, param, words in cases:
