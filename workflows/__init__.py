@@ -31,17 +31,7 @@ _FROM = {
 }
 """The modules that callers' names come from: each is imported when one of its names is first used."""
 
-__all__ = [
-    "Context",
-    "MaraRetriever",
-    "Result",
-    "ask",
-    "ask_stream",
-    "explain",
-    "index_sources",
-    "retrieve",
-    "tools",
-]
+__all__ = [*_FROM]
 
 check_packages()
 

@@ -10,23 +10,13 @@ from typing import Any
 from agents.roles import Turn
 from graph.errors import BadInput
 from workflows.settings.enums import Workflow
-from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT, Context, Question
+from workflows.settings.mara import QUESTION_LIMIT as QUESTION_LIMIT
+from workflows.settings.mara import TURNS_LIMIT
+from workflows.settings.mara import Context as Context
+from workflows.settings.mara import Question as Question
 from workflows.settings.problems import filled_in
-from workflows.settings.ragenta import FollowUps, RagentaContext
-from workflows.settings.walk import SHOWN_SEEDS, Walk
-
-__all__ = [
-    "QUESTION_LIMIT",
-    "SHOWN_SEEDS",
-    "Context",
-    "FollowUps",
-    "Question",
-    "Walk",
-    "asking",
-    "check_question",
-    "context_of_settings",
-    "make_context",
-]
+from workflows.settings.ragenta import RagentaContext
+from workflows.settings.walk import Walk as Walk
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _FORMS: Mapping[str, type[Context]] = {Workflow.MARA: Context, Workflow.RAGENTA: RagentaContext}
@@ -46,13 +36,6 @@ def context_of_settings(workflow: str, settings: Mapping[str, Any], spelled: Cal
     if workflow not in _FORMS:
         raise BadInput(f"{workflow!r} is no workflow", f"Take one of {', '.join(Workflow)}")
     form = _FORMS[workflow]
-    names = {name for name, value in settings.items() if value is not None}
-    elsewhere = {name for name in names - form.known_names().keys() if name in RagentaContext.known_names()}
-    if elsewhere:
-        named = ", ".join(sorted(map(spelled, elsewhere)))
-        raise BadInput(
-            f"Workflow {workflow} has no setting {named}", f"Ask with workflow {Workflow.RAGENTA}, or leave it out"
-        )
     return filled_in(form, settings, spelled)
 
 

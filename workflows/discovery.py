@@ -6,14 +6,18 @@ Both see what a run with the same settings sees: what a filter hides is neither 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from graph.errors import BadInput
+from graph.relationships.conversation_search import RelevantDocument, conversation_search
 from graph.relationships.conversations import check_open_to
 from graph.relationships.discovery import PROPOSED, Because, ConceptPath, Discovery, discover
-from graph.relationships.provenance import account_of, as_json, origin_of, source_node, unknown_passage
+from graph.relationships.history import keep_search, now
+from graph.relationships.provenance import account_of, unknown_passage
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import PropertyValue
 from graph.relationships.sight import Sight, named_document
@@ -102,8 +106,6 @@ def related_documents(context: Context, document_id: str, k: int = PROPOSED) -> 
 def passage_provenance(context: Context, passage_id: str) -> dict[str, Any]:
     """Return where a passage comes from, what it is about, and which answers cite it, as JSON.
 
-    Of one that stood in the past only it is told where it came from then, and since when and until when it stood.
-
     Args:
         context: the settings.
         passage_id: the passage.
@@ -114,8 +116,6 @@ def passage_provenance(context: Context, passage_id: str) -> dict[str, Any]:
     """
     run = open_run(context)
     root = resolve_workspace(context.workspace)
-    if past := _past_provenance(root, run, passage_id):
-        return past
     if not sees(passage_id, run):
         raise unknown_passage()
     with RelationshipRecord.of(root) as record:
@@ -166,40 +166,6 @@ def _versions(root: Path, run: OpenRun, passage_id: str) -> list[dict[str, str |
     """Return since when and until when each version of a passage stood that the settings' filter lets be seen."""
     with Workspace(root).open_record() as record, record.as_it_stands():
         return _times(_seen(record.versions.spans([passage_id]), run))
-
-
-def _past_provenance(root: Path, run: OpenRun, passage_id: str) -> dict[str, Any] | None:
-    """Return the provenance of a passage that stood in the past only; None where it stands, or is not to be seen."""
-    if run.context.provenance_filter:
-        return None
-    with Workspace(root).open_record() as record, record.as_it_stands():
-        spans = record.versions.spans([passage_id])
-        seen = _seen(spans, run)
-        if not seen or any(span.until is None for span in spans):
-            return None
-        passage = record.versions.entry(seen[-1]).passage
-    origin, times = origin_of(passage), _times(seen)
-    sources = [source_node(origin.path)] if origin.path != origin.document else []
-    return {
-        "passage": passage.id,
-        "title": passage.title,
-        "position": _position(passage, origin.number),
-        "document": {
-            "id": origin.document,
-            "path": origin.path,
-            "title": origin.title,
-            "content_type": origin.content_type,
-            "created_at": times[0]["since"],
-            "updated_at": times[-1]["until"],
-            "version": len(seen),
-        },
-        "sources": [as_json(source) for source in sources],
-        "vector": {"id": "", "store": None},
-        "viewers": 0,
-        "cited_in": [],
-        "concepts": [],
-        "versions": times,
-    }
 
 
 def _seen(spans: Iterable[Span], run: OpenRun) -> list[Span]:
@@ -253,3 +219,55 @@ def told(path: ConceptPath, read: str = "") -> str:
         Because.NEAR: f"near to your topic: {path.name}",
     }[path.because]
     return " → ".join([began, *(step.name for step in path.steps)])
+
+
+FOUND = 5
+"""Documents that a search returns unless another number is asked for."""
+
+
+def search_documents(context: Context, text: str, k: int = FOUND, keep: str = "") -> dict[str, Any]:
+    """Return the best documents for a text, by 0.7 x similarity + 0.3 x concepts of the conversation, as JSON.
+
+    The settings name the workspace, the filter, the conversation and the user. The similarity of a document is that of
+    its best passage.
+
+    Args:
+        context: the settings.
+        text: what to search for.
+        k: how many documents are returned at most.
+        keep: a name under which the text is kept as a Query, with a SIMILARITY edge to each document returned; what was
+            kept under it before is replaced. Empty: nothing is written.
+
+    Raises:
+        BadInput: there is no relationship graph; a setting cannot be used; a search of a user's is to be kept.
+        NoAccess: the conversation is not open to the user.
+        WorkspaceMissing: there is no workspace.
+    """
+    if keep and context.user_id:
+        raise BadInput("A search that is kept belongs to no user", "Keep it without a user")
+    run = open_run(context)
+    sight = None if run.selection is None else Sight(run.selection)
+    similarities = _similarities(run, check_question(text))
+    with RelationshipRecord.of(resolve_workspace(context.workspace)) as record:
+        check_open_to(record, context.conversation_id, context.user_id, own_only=context.own_only)
+        documents = conversation_search(record, context.conversation_id, similarities, k, sight)
+        if keep:
+            keep_search(record, keep, text, {each.id: each.similarity for each in documents}, now())
+    return {"documents": [_as_json(each) for each in documents], "kept": keep}
+
+
+def _similarities(run: OpenRun, text: str) -> dict[str, float]:
+    """Return the similarity of each document that the filter selects: that of its best passage."""
+    rows = None if run.selection is None else run.selection.rows
+    passages = run.index.graph.passages
+    best: dict[str, float] = {}
+    numbered = np.arange(len(passages)) if rows is None else rows
+    for row, score in zip(numbered.tolist(), run.index.score_passages(text, rows).tolist(), strict=True):
+        document = passages[row].document
+        best[document] = max(score, best.get(document, -1.0))
+    return best
+
+
+def _as_json(document: RelevantDocument) -> dict[str, Any]:
+    rounded = {name: round(getattr(document, name), 6) for name in ("similarity", "relevance", "score")}
+    return {**asdict(document), **rounded}

@@ -25,6 +25,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy, interrupt
+from pydantic import ValidationError
 
 from agents.extractor import Extractor
 from graph.embedding.embeddings import configured_embedder
@@ -43,7 +44,8 @@ from workflows.runtime.human_review import can_wait, decision_in, review_of
 from workflows.runtime.own_run import interruptibly
 from workflows.runtime.tracing import about_indexing, described
 from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, compiled_as, settings_around
-from workflows.settings.indexing import SOURCES_LIMIT, IndexingContext, Sources
+from workflows.settings.indexing import IndexingContext, Sources
+from workflows.settings.problems import problems_of
 from workflows.states.indexing import IndexingState, added_up, first_failures
 from workflows.states.records import Update
 from workflows.states.shared import part_of
@@ -421,11 +423,8 @@ def reembed_workspace(root: Path) -> dict[str, Any]:
 
 def key_in(state: IndexingState) -> RunKey:
     """Return the part of a state that names its run. Raises BadInput where it is malformed."""
-    sources, triples, sync = state.get("sources"), state.get("triples") or "", state.get("sync") or False
-    if not isinstance(sources, list) or not all(isinstance(name, str) for name in sources) or not sources:
-        raise BadInput("No sources are given", "Give a list of files and folders: sources")
-    if len(sources) > SOURCES_LIMIT:
-        raise BadInput(f"{len(sources):,} sources are too many", f"Give at most {SOURCES_LIMIT:,}: a folder is one")
-    if not isinstance(triples, str) or not isinstance(sync, bool):
-        raise BadInput("triples is to be a path, and sync true or false", "Correct the input")
-    return RunKey(sources=sources, triples=triples, sync=sync)
+    given = {name: value for name, value in state.items() if name in Sources.model_fields and value is not None}
+    try:
+        return RunKey(**Sources.model_validate(given).model_dump())
+    except ValidationError as fault:
+        raise BadInput(f"The input cannot be used ({problems_of(fault)})", "Correct it") from fault

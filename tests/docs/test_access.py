@@ -11,7 +11,7 @@ import pytest
 from tests.docs.pages import ROOT, blocks, plain, read, table
 from tests.workflows.tenants import token
 from workflows.access.identity import Keyring
-from workflows.access.key_file import Holder, Tokens, check_lines
+from workflows.access.key_file import Holder, Tokens, check_lines, read_key_file
 
 PAGE = read(ROOT / "docs" / "deploy.md")
 TABLES = [block.body for block in blocks(PAGE) if block.kind == "toml"]
@@ -39,6 +39,6 @@ def test_the_tables_that_it_shows_can_be_used(tmp_path: Path, monkeypatch: pytes
     shared = tokens.replace('["RS256"]', '["HS256"]').replace('key_file = "issuer.pem"', 'secret_variable = "SHARED"')
     monkeypatch.setenv("SHARED", SECRET)
     (tmp_path / "keys.toml").write_text(f"{keys}\n{shared}", encoding="utf-8")
-    keyring = Keyring.read(tmp_path / "keys.toml")
+    keyring = Keyring(read_key_file(tmp_path / "keys.toml"))
     assert keyring.identity_of("Bearer key").where == {"tenant": "a"}
     assert keyring.identity_of(f"Bearer {token(SECRET)}").where == {"tenant": "b"}

@@ -14,7 +14,6 @@ from tests.workflows.command_line import Mara
 from tests.workflows.velmora_shop import QUESTIONS, STATES, write_state
 from workflows.answering import ask
 from workflows.context import Context, make_context
-from workflows.discovery import passage_provenance
 from workflows.indexing import index_sources
 from workflows.runtime.history import HISTORY_UNWRITTEN
 from workflows.settings.indexing import IndexingContext
@@ -123,16 +122,6 @@ def test_what_documents_came_from_is_no_condition_as_of_a_date(shop: Path) -> No
         context = make_context(workspace=str(shop), as_of="2023-06-01", provenance=condition)
         with pytest.raises(BadInput, match="as it is now alone"):
             ask("What does it cost?", context)
-
-
-def test_of_a_passage_of_the_past_it_is_told_where_it_came_from_and_when_it_stood(shop: Path) -> None:
-    provenance = passage_provenance(make_context(workspace=str(shop)), "stool")
-    assert provenance["versions"] == [{"since": "2023-01-01", "until": "2024-02-01"}]
-    assert [source["name"] for source in provenance["sources"]] == ["prices.csv"]
-    assert provenance["document"]["updated_at"] == "2024-02-01"
-    hidden = make_context(workspace=str(shop), where={"source": "another.csv"})
-    with pytest.raises(BadInput, match="no passage of that id"):
-        passage_provenance(hidden, "stool")
 
 
 def test_a_turn_that_cites_the_past_is_not_told_to_index_again(shop: Path) -> None:

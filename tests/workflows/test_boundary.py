@@ -17,7 +17,7 @@ from graph.environment import environment
 from graph.errors import BadInput, MaraError, NoAccess, WorkspaceMissing
 from tests.workflows.command_line import Mara
 from tests.workflows.small_world import QUESTION
-from workflows import chat, discovery, document_search, for_agents, indexing, mara, ragenta, streaming
+from workflows import chat, discovery, for_agents, indexing, mara, ragenta, streaming
 from workflows.answering import ask
 from workflows.context import Context, asking
 from workflows.indexing import reembed_workspace
@@ -110,7 +110,7 @@ WAYS: dict[str, Callable[[], Any]] = {
     "coroutine": lambda: asyncio.run(mara.graph.ainvoke(asking(QUESTION), context=Context())),
     "retriever": lambda: for_agents.MaraRetriever().invoke(QUESTION),
     "walk tool": lambda: for_agents.walk_tool().invoke({"question": QUESTION}),
-    "documents": lambda: document_search.search_documents(Context(), QUESTION),
+    "documents": lambda: discovery.search_documents(Context(), QUESTION),
     "discovery": lambda: discovery.what_to_read(Context(), QUESTION),
     "provenance": lambda: discovery.passage_provenance(Context(), "p"),
     "reading": lambda: endpoints.read_beside(Context(user_id="u"), "p"),

@@ -16,8 +16,7 @@ from tests.workflows.reading_world import reading_world, talk
 from tests.workflows.tenants import CORPORA, MARKERS
 from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
-from workflows.discovery import passage_provenance, related_documents, what_to_read
-from workflows.document_search import search_documents
+from workflows.discovery import passage_provenance, related_documents, search_documents, what_to_read
 from workflows.indexing import index_sources
 from workflows.runtime.resources import close_indexes
 from workflows.serving.page.endpoints import LONGEST_VIEW_S, read_beside, view_passage

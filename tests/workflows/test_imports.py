@@ -272,7 +272,7 @@ ORDER = (
     *("retrieval", "mara", "ragenta"),
     *("answering", "streaming"),
     *("conversation", "chat"),
-    *("discovery", "document_search", "for_agents"),
+    *("discovery", "for_agents"),
     *("indexing_run", "indexing"),
     *("runs", "evaluation", "tuning"),
     "admin",

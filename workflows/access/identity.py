@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -117,7 +117,9 @@ class Identity:
         if not name:
             return self.workspaces[0]
         if name not in self.workspaces:
-            raise NoAccess(f"{self.name} may not open the workspace {name[:64]!a}", self._openable())
+            others = ", ".join(filter(None, self.workspaces))
+            hint = f"Name one of {others}" if others else "Leave the workspace out"
+            raise NoAccess(f"{self.name} may not open the workspace {name[:64]!a}", hint)
         return name
 
     def to_json(self) -> str:
@@ -134,10 +136,6 @@ class Identity:
     def _in_workspace(self, context: Settings) -> Settings:
         workspace = self.workspace(context.workspace)
         return context if workspace == context.workspace else context.model_copy(update={"workspace": workspace})
-
-    def _openable(self) -> str:
-        names: Sequence[str] = [name for name in self.workspaces or () if name]
-        return f"Name one of {', '.join(names)}" if names else "Leave the workspace out"
 
 
 LOCAL = Identity("local", workspaces=None, may_index=True, may_watch=True)
@@ -170,11 +168,6 @@ class Keyring:
         except OSError as fault:
             raise BadInput(f"{AUTH_VARIABLE} names {named}, which cannot be read ({fault.strerror})") from fault
         return _read_keyring(path, state.st_mtime_ns, state.st_size)
-
-    @classmethod
-    def read(cls, path: Path) -> Keyring:
-        """Return the keyring of a file. Raises BadInput where it cannot be used."""
-        return cls(read_key_file(path))
 
     @property
     def is_open(self) -> bool:
@@ -222,7 +215,7 @@ def authorization_of(authorization: str | None, api_key: str | None) -> str | No
 
 @lru_cache(maxsize=1)
 def _read_keyring(path: Path, changed_ns: int, size: int) -> Keyring:
-    return Keyring.read(path)
+    return Keyring(read_key_file(path))
 
 
 def _secret_in(authorization: str | None) -> str:

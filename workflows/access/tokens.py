@@ -16,7 +16,7 @@ ASK = "Ask for a new token"
 
 def filled_in(where: Mapping[str, Any], claims: Mapping[str, Any]) -> dict[str, Any]:
     """Return a filter with the values of claims in place of their names. Raises NoAccess where one cannot stand."""
-    return _filled(where, lambda name, many: _values(claims, name) if many else _value(claims, name))
+    return _filled(where, lambda name, many: _value(claims, name, many))
 
 
 def with_samples(where: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,18 +65,13 @@ def _filled(where: Mapping[str, Any], claim: Callable[[str, bool], Any]) -> dict
     }
 
 
-def _value(claims: Mapping[str, Any], name: str) -> Any:
-    value = _claim(claims, name)
-    if not isinstance(value, str | int | float):
-        raise NoAccess(f"The token's claim {name} is no text, number or truth value", ASK)
-    return value
-
-
-def _values(claims: Mapping[str, Any], name: str) -> list[Any]:
-    values = _claim(claims, name)
+def _value(claims: Mapping[str, Any], name: str, many: bool) -> Any:
+    """Return a claim that stands in a filter. Raises NoAccess where it is a condition of its own, or no list."""
+    claim = _claim(claims, name)
+    values = claim if many else [claim]
     if not isinstance(values, list) or not values or not all(isinstance(each, str | int | float) for each in values):
-        raise NoAccess(f"The token's claim {name} is no list of values", ASK)
-    return values
+        raise NoAccess(f"The token's claim {name} cannot stand in a filter", ASK)
+    return claim
 
 
 def _claim(claims: Mapping[str, Any], name: str) -> Any:

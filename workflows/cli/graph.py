@@ -66,8 +66,7 @@ def documents(
     where: WhereOption = None,
 ) -> Shown:
     """Find documents, not passages: those like a text, or what to read next, with the reason."""
-    from workflows.discovery import what_to_read
-    from workflows.document_search import search_documents
+    from workflows.discovery import search_documents, what_to_read
 
     context = asking_settings(workspace, where, conversation=conversation, user=user)
     if following:

@@ -22,7 +22,6 @@ from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.schema import time_text
 from graph.relationships.tables import PAGE_TABLES, RUN_TABLES, VERSION_TABLES
 from graph.storage.database import AMONG, Database, SqliteDatabase
-from workflows.conversation.versions import Versions
 from workflows.output.printable import shortened
 
 TOUCHED_EVERY_S = 3.0
@@ -148,6 +147,40 @@ class Report:
     error: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The turns of a conversation by what they follow; those that follow the same one are versions of each other.
+
+    Attributes:
+        follows: of each turn the one that it follows, empty for none; in the order in which they were asked.
+    """
+
+    follows: Mapping[str, str]
+
+    @property
+    def last(self) -> tuple[str, ...]:
+        """The turns that none follows, in the order in which they were asked."""
+        followed = set(self.follows.values())
+        return tuple(key for key in self.follows if key not in followed)
+
+    def shown(self, at: str = "") -> list[str]:
+        """Return the way to the turn asked last, the first turn first; to the last one after ``at``, if that is one."""
+        ways = [self.way_to(key) for key in self.last]
+        return next((way for way in reversed(ways) if at in way), ways[-1] if ways else [])
+
+    def way_to(self, turn: str) -> list[str]:
+        """Return the turns that lead to one, the first first, and it itself."""
+        way = []
+        while turn:
+            way.append(turn)
+            turn = self.follows.get(turn, "")
+        return way[::-1]
+
+    def beside(self, turn: str) -> tuple[str, ...]:
+        """Return the versions of a turn, it itself among them, in the order in which they were asked."""
+        return tuple(key for key, before in self.follows.items() if before == self.follows[turn])
+
+
 @dataclass(frozen=True)
 class Conversations:
     """The conversations of visitors, each its owner's alone.
@@ -174,7 +207,7 @@ class Conversations:
         """
         query = f"SELECT {_CONVERSATION} FROM conversations WHERE owner = ? ORDER BY changed DESC"
         with suppress(NoConversation), self._reading() as db:
-            conversations = [_conversation(row) for row in db.execute(query, (self._alive, owner))]
+            conversations = [Conversation(*row) for row in db.execute(query, (self._alive, owner))]
             return [each for each in conversations if not words or _holds(db, each, words.casefold().split())]
         return []
 
@@ -301,7 +334,12 @@ class Conversations:
             self._found(db, owner, conversation)
             if db.execute("SELECT 1 FROM turns WHERE id = ?", (turn,)).fetchone():
                 raise BadInput("This question has been asked already", "Load the conversation again")
-            _check_may_begin(conversation, [each for (each,) in db.execute(_UNDER_WAY, (self._alive, owner))])
+            under_way = [each for (each,) in db.execute(_UNDER_WAY, (self._alive, owner))]
+            if conversation in under_way:
+                raise UnderWay("A question of this conversation is being answered", "Wait for the answer, or stop it")
+            if len(under_way) >= UNDER_WAY_EACH:
+                told = f"{len(under_way)} of your questions are being answered, as many as may be at once"
+                raise UnderWay(told, "Wait for one of the answers, or stop one")
             way = self._way_before(db, conversation, replaces, follows)
             db.execute(
                 "INSERT INTO turns (id, conversation, number, question, alone, settings, state, touched)"
@@ -395,7 +433,7 @@ class Conversations:
         row = db.execute(query, (self._alive, conversation, owner)).fetchone()
         if row is None:
             raise _no_conversation()
-        return _conversation(row)
+        return Conversation(*row)
 
     def _turn(self, row: Sequence[Any], versions: Versions) -> KeptTurn:
         key, conversation, number, question, alone, settings, state, answer, result, error, touched = row
@@ -442,22 +480,6 @@ def _holds(db: Database, conversation: Conversation, words: Sequence[str]) -> bo
 
 def _time(seconds: float) -> str:
     return time_text(datetime.fromtimestamp(seconds, UTC))
-
-
-def _conversation(row: Sequence[Any]) -> Conversation:
-    key, title, version, changed, running = row
-    return Conversation(key, title, version, changed, bool(running))
-
-
-def _check_may_begin(conversation: str, under_way: Sequence[str]) -> None:
-    """Raise UnderWay where a question has to wait for those of its owner that are under way."""
-    if conversation in under_way:
-        raise UnderWay("A question of this conversation is being answered", "Wait for the answer, or stop it")
-    if len(under_way) >= UNDER_WAY_EACH:
-        raise UnderWay(
-            f"{len(under_way)} of your questions are being answered, as many as may be at once",
-            "Wait for one of the answers, or stop one",
-        )
 
 
 def _no_conversation() -> NoConversation:

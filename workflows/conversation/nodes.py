@@ -14,7 +14,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import get_callback_manager_for_config
 from langchain_core.tracers.base import BaseTracer
 from langgraph.config import get_config
-from langgraph.graph.message import Messages, add_messages
+from langgraph.graph.message import add_messages
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
@@ -35,20 +35,10 @@ CHOOSE = "choose_question"
 """The action that a question of several readings asks for."""
 
 
-def join_messages(present: Messages, new: Messages) -> Messages:
-    """Append messages, as LangGraph's ``add_messages`` does. Raises BadInput where some are none."""
-    try:
-        return add_messages(present, new)
-    except (ValueError, TypeError, NotImplementedError) as fault:
-        raise BadInput(
-            f"The messages cannot be read ({str(fault).splitlines()[0]})", "Send text, or messages of type human and ai"
-        ) from fault
-
-
 class Conversation(TypedDict):
     """The messages so far: input, output and state of the graph. All else of a run is left out of checkpoints."""
 
-    messages: Annotated[list[AnyMessage], join_messages]
+    messages: Annotated[list[AnyMessage], add_messages]
 
 
 class Answer(Runnable[Conversation, Update]):

@@ -6,8 +6,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from secrets import token_urlsafe
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -23,7 +22,6 @@ from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
 from workflows.streaming import Answered, Event, ask_stream
 
 MOST_CONVERSATIONS = 200
-MOST_TURNS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +169,8 @@ def _told(result: Mapping[str, Any]) -> list[str]:
     return [*parts, "\n".join(sources)] if sources else parts
 
 
-def new_key() -> str:
-    """Return an id that cannot be guessed."""
-    return token_urlsafe(16)
-
-
 class Conversations:
-    """Some conversations in memory; of too many the one that rested longest goes, of one too long its first turns.
+    """Some conversations in memory; of too many the one that rested longest goes.
 
     A conversation stays with the filter that it was begun with.
     """
@@ -197,7 +190,7 @@ class Conversations:
         place = (key, _spelled(where))
         with self._lock:
             self._threads.pop(place, None)
-            self._threads[place] = replace(thread, turns=thread.turns[-MOST_TURNS:])
+            self._threads[place] = thread
             while len(self._threads) > self._most:
                 self._threads.popitem(last=False)
 

@@ -10,6 +10,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
@@ -20,7 +21,7 @@ from graph.metadata_filter import narrowed
 from graph.retrieve.modes import Mode
 from graph.server_clients import without_folders
 from workflows.context import QUESTION_LIMIT, Context, asking, make_context
-from workflows.conversation.session import Conversations, Thread, new_key, turns_of_history
+from workflows.conversation.session import Conversations, Thread, turns_of_history
 from workflows.results import cited_passages, notes_of, refusal_text, understood_as
 from workflows.runtime.resources import close_indexes
 from workflows.runtime.visibility import check_keys
@@ -159,7 +160,17 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None, user: s
         chosen = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=where, as_of=as_of, user_id=user)
         context = chosen.within(fixed)
         check_keys(context)
-        return _Turn.begun(conversations, context, question, key)
+        is_new, key = not key, key or token_urlsafe(16)
+        context = context.in_history(key, user) if user else context
+        thread = conversations.find(key, context.where)
+        if thread is None and not (is_new or user):
+            raise BadInput(
+                "This server knows no such conversation",
+                "Begin a new one without `conversation`: old ones are forgotten, all of them with the server, and one"
+                " that was begun with another `where` does not go on",
+            )
+        thread = thread or Thread(turns_of_history(context))
+        return _Turn(conversations, key, context, thread, *thread.read(question))
 
     async def ask(
         question: Asked,
@@ -232,27 +243,6 @@ class _Turn:
     thread: Thread
     question: str
     turns: tuple[Turn, ...]
-
-    @classmethod
-    def begun(cls, conversations: Conversations, context: Context, typed: str, key: str) -> "_Turn":
-        """Return the turn that a call is of a conversation; an empty key begins one.
-
-        Where a user is known to ask, the conversation is in the history, too.
-
-        Raises:
-            BadInput: there is no such conversation (any more), or no choice has that number.
-        """
-        is_new, key, user = not key, key or new_key(), context.user_id
-        context = context.in_history(key, user) if user else context
-        thread = conversations.find(key, context.where)
-        if thread is None and not (is_new or user):
-            raise BadInput(
-                "This server knows no such conversation",
-                "Begin a new one without `conversation`: old ones are forgotten, all of them with the server, and one"
-                " that was begun with another `where` does not go on",
-            )
-        thread = thread or Thread(turns_of_history(context))
-        return cls(conversations, key, context, thread, *thread.read(typed))
 
     def keep(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """Add a result to the conversation; return what the client is told of both."""

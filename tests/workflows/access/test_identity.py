@@ -174,29 +174,29 @@ def test_a_file_that_cannot_be_used_is_refused_by_what_is_wrong(keyring: Write) 
         ("", r"keys.toml cannot be used \(it names no user: give a table"),
         ("[keys", "is no TOML"),
         (ANNA, "keys.anna.where is missing"),
-        ('[keys.anna]\nsha256 = ["my key"]\nwhere = {}', "keys.anna.sha256: has to be a list of SHA-256 digests"),
-        (f'[keys."token:x"]\nsha256 = ["{DIGEST}"]\nwhere = {{}}', "a name is made of letters"),
+        ('[keys.anna]\nsha256 = ["my key"]\nwhere = {}', "keys.anna.sha256.0"),
+        (f'[keys."token:x"]\nsha256 = ["{DIGEST}"]\nwhere = {{}}', "keys.token:x"),
         (ANNA + "where = { tenant = {} }", "keys.anna: The condition of `where` on 'tenant' cannot be used"),
         (ANNA + 'where = { tenant = "$claims.tenant" }', "stands for a claim of a token, and a key has none"),
         (ANNA + 'where = { tenant = { "$in" = "$claims.all" } }', "a key has none"),
-        (ANNA + 'where = {}\nworkspaces = ["../x"]', "keys.anna.workspaces: '../x' is not the name of a workspace"),
-        (ANNA + "where = {}\nworkspaces = []", "keys.anna.workspaces: has to be a list of names, or .all."),
+        (ANNA + 'where = {}\nworkspaces = ["../x"]', "'../x' is not the name of a workspace"),
+        (ANNA + "where = {}\nworkspaces = []", "keys.anna.workspaces"),
         (ANNA + f'where = {{}}\n[keys.ben]\nsha256 = ["{DIGEST}"]\nwhere = {{}}', "one key has two holders"),
         (TOKENS + 'algorithms = ["none"]\nkey_file = "x"', "tokens.algorithms.0: Input should be 'HS256'"),
         (TOKENS + 'algorithms = ["RS256"]', "tokens: give one of key_file and secret_variable"),
         (TOKENS + 'algorithms = ["HS256"]\nkey_file = "x"', "take a secret_variable, and all others a key_file"),
         (TOKENS + 'algorithms = ["RS256", "HS256"]\nkey_file = "x"', "and all others a key_file"),
         (TOKENS + 'algorithms = ["RS256"]\nkey_file = "none.pem"', "none.pem, which tokens.key_file names, cannot be"),
+        (TOKENS + 'algorithms = ["RS256"]\nkey_file = "keys.toml"', "The key of tokens, keys.toml, cannot be used"),
         (
-            TOKENS + 'algorithms = ["RS256"]\nkey_file = "keys.toml"',
-            "tokens.key_file names, keys.toml, is no key for RS256",
+            TOKENS + 'algorithms = ["HS256"]\nsecret_variable = "UNSET"',
+            "UNSET, cannot be used .a secret has 32",
         ),
-        (TOKENS + 'algorithms = ["HS256"]\nsecret_variable = "UNSET"', "names UNSET, which holds 0 characters"),
         (TOKENS.replace("{}", '{ tenant = { "$in" = "x" } }') + SHARED, "'tenant' cannot be used"),
     ]:
         with pytest.raises(BadInput, match=says) as refused:
             keyring(text)
-        assert "docs/deploy.md" in str(refused.value) or "Set it to a secret of 32 or more" in str(refused.value), text
+        assert "docs/deploy.md" in str(refused.value), text
         assert "my key" not in str(refused.value), text
 
 
@@ -210,14 +210,14 @@ class TestTokens:
 
     def test_what_cannot_be_trusted_names_nobody(self, known: Keyring) -> None:
         cases: list[tuple[dict[str, Any], str]] = [
-            ({"exp": 1}, "The token has expired"),
-            ({"iss": "https://evil.example.org/"}, "of another issuer"),
-            ({"aud": None}, "The token has no claim aud"),
-            ({"aud": "other"}, "for another audience"),
-            ({"nbf": 4_000_000_000}, "not valid yet"),
-            ({"algorithm": "none"}, "no token that can be trusted"),
-            ({"algorithm": "HS512", "secret": SECRET * 2}, "no token that can be trusted"),
-            ({"secret": "another secret, also of forty characters"}, "no token that can be trusted"),
+            ({"exp": 1}, "has expired"),
+            ({"iss": "https://evil.example.org/"}, "Invalid issuer"),
+            ({"aud": None}, "missing the .aud. claim"),
+            ({"aud": "other"}, "Audience doesn't match"),
+            ({"nbf": 4_000_000_000}, "not yet valid"),
+            ({"algorithm": "none"}, "no token to trust"),
+            ({"algorithm": "HS512", "secret": SECRET * 2}, "no token to trust"),
+            ({"secret": "another secret, also of forty characters"}, "no token to trust"),
         ]
         for claims, says in cases:
             with pytest.raises(NoAccess, match=says) as refused:
@@ -227,7 +227,7 @@ class TestTokens:
     def test_without_the_claims_that_its_rights_depend_on_a_token_opens_nothing(self, known: Keyring) -> None:
         cases: list[tuple[dict[str, Any], str]] = [
             ({"tenant": None}, "The token has no claim tenant, on which it depends"),
-            ({"tenant": {"$ne": "a"}}, "claim tenant is no text, number or truth value"),
+            ({"tenant": {"$ne": "a"}}, "claim tenant cannot stand in a filter"),
             ({"sub": " "}, "claim sub is no name"),
             ({"sub": "x" * 201}, "claim sub is no name"),
         ]
@@ -283,7 +283,7 @@ class TestTokens:
         text = TOKENS + 'algorithms = ["RS256"]\nkey_file = "issuer.pem"\n'
         known = keyring(text)
         assert self.identity(known, secret=whole.decode(), algorithm="RS256", iss="i").name == "token:bea"
-        with pytest.raises(NoAccess, match="no token that can be trusted"):
+        with pytest.raises(NoAccess, match="no token to trust"):
             self.identity(known, secret=SECRET, algorithm="HS256", iss="i")
         (tmp_path / "issuer.pem").write_bytes(whole)
         with pytest.raises(BadInput, match="is a private key"):

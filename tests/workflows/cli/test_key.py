@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.workflows.command_line import Mara
 from workflows.access.identity import Identity, Keyring
+from workflows.access.key_file import read_key_file
 
 
 def test_the_lines_make_the_key_known_with_these_rights(mara: Mara, tmp_path: Path) -> None:
@@ -25,7 +26,7 @@ def test_the_lines_make_the_key_known_with_these_rights(mara: Mara, tmp_path: Pa
     for arguments, identity in cases:
         made = mara("serve", "key", "anna", *arguments, "--json").json
         (tmp_path / "keys.toml").write_text(made["lines"], encoding="utf-8")
-        assert Keyring.read(tmp_path / "keys.toml").identity_of(f"Bearer {made['key']}") == identity
+        assert Keyring(read_key_file(tmp_path / "keys.toml")).identity_of(f"Bearer {made['key']}") == identity
         assert made["key"] not in made["lines"], arguments
 
 

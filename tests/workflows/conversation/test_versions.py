@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workflows.conversation.versions import Versions
+from workflows.conversation.kept import Versions
 
 FOLLOWS = {"a": "", "b": "a", "c": "b", "a2": "", "b2": "a", "d": "b2"}
 """In the order in which they were asked; the last one leads back by ``b2`` to ``a``."""

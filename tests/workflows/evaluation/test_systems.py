@@ -78,7 +78,7 @@ def test_an_impossible_system_is_refused_with_the_possible_ones() -> None:
         *((f"mara+{two}", "says twice what weigh_relations is") for two in TWO_BETAS),
         ("hipporag2+oracle-beta", "asks for a β that mode hipporag2 does not use"),
         ("dense+oracle-filter", "has controls, and nothing that they could control"),
-        ("mara+no-judge", "Workflow mara has no setting judge_passages"),
+        ("mara+no-judge", "judge_passages is not known"),
         *((spec, "says twice what mode is") for spec in ("mara+walk", "ragenta+walk+walk")),
         ("ragenta+oracle-filter", "has controls, and nothing that they could control"),
         ("ragenta+max_follow_ups=9", "follow_ups.questions: Input should be less than or equal to 3"),

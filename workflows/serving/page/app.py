@@ -57,7 +57,7 @@ def _guarded(site: Site, inner: Sequence[BaseRoute]) -> Guard:
 
 @asynccontextmanager
 async def _opening(site: Site, service: Service, opens_first: bool, app: Starlette) -> AsyncIterator[None]:
-    own = await to_thread(lambda: site.workspaces.own.absolute())
+    own = await to_thread(lambda: site.own.absolute())
     with service.kept_open(own):
         if opens_first:
             await to_thread(service.open_own)

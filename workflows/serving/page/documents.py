@@ -22,9 +22,6 @@ FILE_BYTES = 50 * 2**20
 FILES_AT_ONCE = 50
 """Files of one drop."""
 
-FILES_KEPT = 10_000
-"""Files of one workspace."""
-
 _NAME_BYTES = 200
 _NAME_SHOWN = 80
 
@@ -74,7 +71,7 @@ class Uploads:
                     await to_thread(file.write, part)
             if not size:
                 raise BadInput(f"{name} is empty", "Choose another file")
-            await to_thread(self._put, incoming, self.folder / name, replace)
+            await to_thread(incoming.replace, self.folder / name)
         finally:
             with suppress(OSError):
                 await to_thread(incoming.unlink, missing_ok=True)
@@ -124,18 +121,6 @@ class Uploads:
         self.folder.mkdir(parents=True, exist_ok=True)
         if not replace and ((self.folder / name).exists() or name in self._known()):
             raise Taken(f"There is a document {name}", "Replace it, or give the file another name")
-        if sum(1 for _ in self.folder.iterdir()) >= FILES_KEPT:
-            raise BadInput(f"There are {FILES_KEPT:,} files already", "Ask the operator of the server")
-
-    def _put(self, incoming: Path, place: Path, replace: bool) -> None:
-        """Put a file in place; where it replaces none, only if none is there, even if others try at once."""
-        try:
-            if replace:
-                incoming.replace(place)
-            else:
-                os.link(incoming, place)
-        except FileExistsError as fault:
-            raise Taken(f"There is a document {place.name}", "Replace it, or give the file another name") from fault
 
     def _known(self) -> set[str]:
         """Return the sources that the workspace holds; none where there is no workspace yet."""

@@ -10,7 +10,7 @@ from asyncio import to_thread
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import asdict
-from functools import lru_cache, partial
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -23,7 +23,6 @@ from graph.relationships.conversations import view_of
 from graph.relationships.history import record_view
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NodeType
-from graph.retrieve.open_index import Index
 from graph.schema import MetadataValue, Passage
 from graph.sources.loaders.fields import PLACE_KEYS
 from graph.storage.workspace import resolve_workspace
@@ -38,14 +37,12 @@ from workflows.runtime.history import erase_own_conversation
 from workflows.runtime.own_run import Brake, braked
 from workflows.runtime.resources import open_run, open_workspace_index
 from workflows.serving.metrics import CONTENT_TYPE
-from workflows.serving.page.choices import ANSWERING, RANKINGS
 from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, indexed
-from workflows.serving.page.export import as_markdown
 from workflows.serving.page.markdown import check_installed
 from workflows.serving.page.reading import found_in_turn, seen_passage
 from workflows.serving.page.requests import Asked
 from workflows.serving.page.runs import Question
-from workflows.serving.page.turns import details, event, shown
+from workflows.serving.page.turns import RANKINGS, WORKFLOWS, as_markdown, details, event, shown
 from workflows.serving.page.welcome import welcome
 
 VALUES_SHOWN = 200
@@ -78,8 +75,8 @@ def setup(asked: Asked) -> dict[str, Any]:
         "version": version("mara-rag"),
         "name": identity.name,
         "has_key": not site.keyring().is_open,
-        "workspaces": [{"name": name, "title": title} for name, title in site.workspaces.open_to(identity).items()],
-        "workflows": list(ANSWERING.items()),
+        "workspaces": [{"name": name, "title": title} for name, title in site.open_to(identity).items()],
+        "workflows": list(WORKFLOWS.items()),
         "modes": list(RANKINGS.items()),
         "chat_model": chat_model_name(Context()),
         "question_limit": QUESTION_LIMIT,
@@ -392,11 +389,6 @@ def known_values(context: Context) -> list[dict[str, Any]]:
         selection = index.select(context.where)
         rows = [] if selection is None else selection.rows.tolist()
         return _values_of(index.graph.passages[row] for row in rows)
-    return _all_values(index)
-
-
-@lru_cache(maxsize=4)
-def _all_values(index: Index) -> list[dict[str, Any]]:
     return _values_of(index.graph.passages)
 
 

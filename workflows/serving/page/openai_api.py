@@ -14,11 +14,11 @@ from asyncio import to_thread
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import uuid4
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import StreamingResponse
 
 from agents.leaning import chosen_reading, readings_in
@@ -35,6 +35,7 @@ from workflows.conversation.messages import (
     reply_text,
     sources_list,
     spoken,
+    text_of,
     without_sources,
 )
 from workflows.output.markdown import plain
@@ -54,9 +55,6 @@ BEGUN_AGAIN = "\n\n---\n\n*The answer begins again: what stands above could not 
 
 ABOUT_THE_CHAT = "{}"
 """The reply to a client that wants a title, tags or proposals for a chat, in JSON: it gets on without any."""
-
-MODELS_NAMED = 20
-"""Models that are named where a request asks for one that there is not."""
 
 _UNDERSTOOD = "*Understood as: "
 _ESCAPED = re.compile(r"\\(.)")
@@ -91,25 +89,6 @@ def wording(fault: Exception, status: int, message: str) -> dict[str, Any]:
     }
 
 
-class _Part(BaseModel):
-    type: str
-    text: str = ""
-
-
-def _in_parts(content: Any) -> Any:
-    return [{"type": "text", "text": content or ""}] if content is None or isinstance(content, str) else content
-
-
-class _Message(BaseModel):
-    role: Literal["user", "assistant", "system", "developer", "tool", "function"]
-    content: Annotated[list[_Part], BeforeValidator(_in_parts)] = []
-
-    @property
-    def text(self) -> str:
-        """The text of the message, its parts one a line."""
-        return "\n".join(part.text for part in self.content if part.type == "text")
-
-
 class _StreamOptions(BaseModel):
     include_usage: bool | None = None
 
@@ -120,7 +99,7 @@ class _Body(BaseModel):
     model_config = ConfigDict(strict=True)
 
     model: str
-    messages: Annotated[list[_Message], Field(min_length=1)]
+    messages: Annotated[list[dict[str, Any]], Field(min_length=1)]
     n: Annotated[int, Field(ge=1, le=1)] | None = None
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
@@ -170,7 +149,6 @@ class _Answer:
 
     text: str
     words: str = ""
-    annotations: Sequence[Mapping[str, Any]] = ()
     citations: Sequence[Mapping[str, Any]] = ()
     read: int = 0
     written: int = 0
@@ -204,7 +182,7 @@ async def complete(asked: Asked) -> Reply:
         result = await braked(lambda brake: ask(completion.question, completion.context, completion.turns, [brake]))
         asked.service.metrics.answered(result)
         answer = _answer_of(result)
-    message = {"role": "assistant", "content": answer.text, "refusal": None, "annotations": answer.annotations}
+    message = {"role": "assistant", "content": answer.text, "refusal": None}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     return completion.told("chat.completion", choices=[choice], usage=answer.usage, citations=answer.citations)
 
@@ -249,7 +227,7 @@ def _models(asked: Asked) -> dict[str, tuple[str, Workflow]]:
 
     The names of the workflows alone stand for the server's own workspace, or the first that they may open.
     """
-    open_to = asked.site.workspaces.open_to(asked.identity)
+    open_to = asked.site.open_to(asked.identity)
     prefixes = {"": OWN_WORKSPACE, **{f"{name}/": name for name in open_to if name != OWN_WORKSPACE}}
     return {f"{prefix}{each}": (name, each) for prefix, name in prefixes.items() for each in Workflow if open_to}
 
@@ -260,9 +238,13 @@ def _place_of(asked: Asked, model: str) -> tuple[str, Workflow]:
         return OWN_WORKSPACE, Workflow(model)
     models = _models(asked)
     if model not in models:
-        named = ", ".join([*models][:MODELS_NAMED]) or "none"
-        hint = f"There are {named}{f', and {len(models) - MODELS_NAMED} more' if len(models) > MODELS_NAMED else ''}"
-        raise UnusableRequest(f"There is no model {model[:64]!a}", hint, "model", 404, "model_not_found")
+        raise UnusableRequest(
+            f"There is no model {model[:64]!a}",
+            "GET /v1/models lists those that there are",
+            "model",
+            404,
+            "model_not_found",
+        )
     return models[model]
 
 
@@ -274,10 +256,14 @@ def _read(asked: Asked) -> _Completion:
         param = ".".join(str(part) for part in fault.errors()[0]["loc"])
         raise UnusableRequest(f"The request cannot be used ({problems_of(fault)})", "Correct it", param) from fault
     workspace, workflow = _place_of(asked, body.model)
-    last = next((each.content for each in reversed(body.messages) if each.role == "user"), [])
-    if unread := ", ".join(sorted({part.type[:50] for part in last} - {"text"})):
-        raise UnusableRequest(f"The question holds what is not read: {unread}", "Send text alone", "messages")
-    asking = next_question([*_thread(body.messages)])
+    try:
+        messages = convert_to_messages(body.messages)
+    except (KeyError, NotImplementedError, TypeError, ValueError) as fault:
+        raise UnusableRequest("The messages cannot be read", "Send texts of roles", "messages") from fault
+    last = next((each.content for each in reversed(messages) if isinstance(each, HumanMessage)), "")
+    if isinstance(last, list) and any(isinstance(part, dict) and part.get("type") != "text" for part in last):
+        raise UnusableRequest("The question holds what is not read", "Send text alone", "messages")
+    asking = next_question([*_thread(messages)])
     context = asked.site.context(asked.identity, {"workspace": workspace, "workflow": workflow})
     return _Completion(
         model=body.model,
@@ -290,18 +276,19 @@ def _read(asked: Asked) -> _Completion:
     )
 
 
-def _thread(messages: Sequence[_Message]) -> Iterator[BaseMessage]:
+def _thread(messages: Sequence[BaseMessage]) -> Iterator[BaseMessage]:
     """Yield messages as those of graph ``chat``: what others than the user and the answers say is left out.
 
     The notes beside the text of an answer are read from below it. A reply that chooses a reading counts as that.
     """
     asked, choices = "", tuple[str, ...]()
     for message in messages:
-        if message.role == "user":
-            asked = chosen_reading(message.text, choices) or message.text
+        text = text_of(message)
+        if isinstance(message, HumanMessage):
+            asked = chosen_reading(text, choices) or text
             yield HumanMessage(asked)
-        elif message.role == "assistant" and message.text:
-            answer, understood = _without_below(message.text)
+        elif isinstance(message, AIMessage) and text:
+            answer, understood = _without_below(text)
             choices = readings_in(answer)
             kind = ResultKind.CLARIFICATION if choices else ResultKind.ANSWER
             kind = ResultKind.REFUSAL if answer == REFUSAL else kind
@@ -321,24 +308,9 @@ def _answer_of(result: Result) -> _Answer:
         {**first[number], "section": section_of(hit, result["citations"]), "page": pages_of(hit)}
         for number, hit in cited.items()
     ]
+    usage = result["usage"]
     text = f"{reply_text(result)}{_below(result)}"
-    annotations = [_annotation(text, citation) for citation in citations]
-    return _Answer(
-        text,
-        spoken(result),
-        annotations,
-        citations,
-        result["usage"]["prompt_tokens"],
-        result["usage"]["completion_tokens"],
-    )
-
-
-def _annotation(text: str, citation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a source as OpenAI tells of a web page, at its first mark in the text."""
-    mark = f"[{citation['number']}]"
-    start = text.index(mark)
-    place = {"start_index": start, "end_index": start + len(mark)}
-    return {"type": "url_citation", "url_citation": {**place, "title": citation["title"], "url": citation["source"]}}
+    return _Answer(text, spoken(result), citations, usage["prompt_tokens"], usage["completion_tokens"])
 
 
 def _below(result: Result) -> str:

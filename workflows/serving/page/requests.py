@@ -22,7 +22,7 @@ from graph.errors import BadInput, ServiceUnavailable
 from workflows.access.identity import Identity, authorization_of
 from workflows.context import QUESTION_LIMIT
 from workflows.serving.page.site import Site
-from workflows.serving.service import Overloaded, Service
+from workflows.serving.service import RETRY_AFTER_S, Overloaded, Service
 
 BODY_BYTES = 2**20
 """The largest request, files aside."""
@@ -143,7 +143,7 @@ class Address:
 
     async def _answer(self, request: Request, send: Send) -> None:
         if self._takes_place and self._service.places.is_full:
-            raise self._service.places.refusal()
+            raise Overloaded
         body = await _read_body(request)
         if not self._takes_place or self._outlives:
             response = await self._response(request, body)
@@ -172,7 +172,7 @@ class Address:
         status = status_of(fault)
         headers = {}
         if isinstance(fault, Overloaded):  # Quickly: a server that is full tells it hundreds of times a second.
-            headers, message = {"retry-after": str(fault.retry_after_s)}, str(fault)
+            headers, message = {"retry-after": str(RETRY_AFTER_S)}, str(fault)
         else:
             message = self._site.told(fault)
         return JSONResponse({"error": self._wording(fault, status, message)}, status, headers)

@@ -12,10 +12,9 @@ import logging
 import sys
 import time
 from asyncio import to_thread
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from agents.roles import Turn
@@ -261,7 +260,7 @@ class _Run:
         if self._has_ended or (is_silent and time.monotonic() - self._kept_at < TOUCHED_EVERY_S):
             return self._unkept
         if self._unkept is None:
-            self._unkept = replace(self._news, events=tuple(_joined(self._events)))
+            self._unkept = replace(self._news, events=tuple(self._events))
             self._events = []
         return self._unkept
 
@@ -278,12 +277,3 @@ class _Run:
                 self.is_kept.set_result(bool(state))
         elif state in ("", STOPPED):
             self.stop()
-
-
-def _joined(events: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield events, tokens in a row as one."""
-    for kind, same in groupby(events, key=lambda each: each["kind"]):
-        if kind == "token":
-            yield {"kind": kind, "text": "".join(each["text"] for each in same)}
-        else:
-            yield from same

@@ -28,48 +28,6 @@ _SETTINGS = ("workspace", "workflow", "mode", "where", "as_of", "personalise", "
 _LOG = logging.getLogger(__name__)
 
 
-class Workspaces:
-    """The workspaces of a server, by the names that stand for them; an empty one stands for the server's own, too.
-
-    Args:
-        own: the server's own; None for that of ``MARA_WORKSPACE``.
-    """
-
-    def __init__(self, own: Path | None = None) -> None:
-        self._given = own
-
-    @property
-    def own(self) -> Path:
-        """Where the server's own workspace is."""
-        return self._given or default_workspace()
-
-    def open_to(self, identity: Identity) -> dict[str, str]:
-        """Return {name: what it is shown as} of the workspaces that somebody may open, their first one first."""
-        there = self._named()
-        named = {self.own.absolute().name: self.own, **there}
-        allowed = there if identity.workspaces is None else identity.workspaces
-        return {name: named[name].absolute().name for name in allowed if name in named}
-
-    def place_of(self, name: str) -> str:
-        """Return what a run's settings call a workspace that a visitor names. Raises BadInput where there is none."""
-        if serves_clients():
-            return name
-        own = self.own.absolute()
-        if name in (OWN_WORKSPACE, own.name):
-            return str(self.own)
-        place = own.parent / name
-        if place.name != name or not _is_nameable_workspace(place):
-            raise BadInput(f"There is no workspace {name[:64]!a}", "Choose one of those that the page offers")
-        return str(place)
-
-    def _named(self) -> dict[str, Path]:
-        own = self.own.absolute()
-        beside = resolve_workspace("any").parent if serves_clients() else own.parent
-        folders = sorted(beside.iterdir()) if beside.is_dir() else []
-        others = {each.name: each for each in folders if each.absolute() != own and _is_nameable_workspace(each)}
-        return {OWN_WORKSPACE: self.own, **others}
-
-
 def _is_nameable_workspace(folder: Path) -> bool:
     try:
         resolve_workspace(folder.name)
@@ -97,24 +55,50 @@ class Site:
     keeps_history: Callable[[], bool] = keeps_history
 
     @property
-    def workspaces(self) -> Workspaces:
-        """The workspaces that may be chosen."""
-        return Workspaces(self.workspace)
+    def own(self) -> Path:
+        """Where the server's own workspace is."""
+        return self.workspace or default_workspace()
 
     @property
     def conversations(self) -> Conversations:
         """The conversations of all."""
-        return Conversations(self.conversations_at or self.workspaces.own)
+        return Conversations(self.conversations_at or self.own)
 
     @cached_property
     def runs(self) -> Runs:
         """The questions that this process answers, and those who follow any."""
         return Runs(self.conversations)
 
+    def open_to(self, identity: Identity) -> dict[str, str]:
+        """Return {name: what it is shown as} of the workspaces that somebody may open, their first one first."""
+        there = self._named()
+        named = {self.own.absolute().name: self.own, **there}
+        allowed = there if identity.workspaces is None else identity.workspaces
+        return {name: named[name].absolute().name for name in allowed if name in named}
+
+    def place_of(self, name: str) -> str:
+        """Return what a run's settings call a workspace that a visitor names. Raises BadInput where there is none."""
+        if serves_clients():
+            return name
+        own = self.own.absolute()
+        if name in (OWN_WORKSPACE, own.name):
+            return str(self.own)
+        place = own.parent / name
+        if place.name != name or not _is_nameable_workspace(place):
+            raise BadInput(f"There is no workspace {name[:64]!a}", "Choose one of those that the page offers")
+        return str(place)
+
+    def _named(self) -> dict[str, Path]:
+        own = self.own.absolute()
+        beside = resolve_workspace("any").parent if serves_clients() else own.parent
+        folders = sorted(beside.iterdir()) if beside.is_dir() else []
+        others = {each.name: each for each in folders if each.absolute() != own and _is_nameable_workspace(each)}
+        return {OWN_WORKSPACE: self.own, **others}
+
     def told(self, fault: Exception) -> str:
         """Return what visitors are told of an error: of ours the words without folders, of others the kind."""
         if isinstance(fault, MaraError):
-            own = self.workspaces.own
+            own = self.own
             return without_folders(str(fault), own.parent, own.absolute().parent)
         _LOG.exception("The page could not be served", exc_info=fault)
         return f"The server failed ({type(fault).__name__}): its log tells more"
@@ -141,7 +125,7 @@ class Site:
                 f"{identity.name} may not add documents, since a filter hides passages from them",
                 "Ask the operator of the server to add them, or for a key without a filter",
             )
-        root = Path(self.workspaces.place_of(identity.workspace(workspace)))
+        root = Path(self.place_of(identity.workspace(workspace)))
         return Uploads(self.uploads / root.absolute().name, root)
 
     def in_history(self, context: Context, identity: Identity, conversation: str) -> Context:
@@ -168,4 +152,4 @@ class Site:
             raise BadInput(f"There is no setting {named} here", f"There are {', '.join(allowed)}")
         values = {"workflow": Workflow.MARA, **settings}
         context = identity.context(**{name: value for name, value in values.items() if value not in ("", None)})
-        return context.model_copy(update={"workspace": self.workspaces.place_of(context.workspace)})
+        return context.model_copy(update={"workspace": self.place_of(context.workspace)})

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from agents.answerer import ChatAnswerer
 from agents.answers.citations import parse_citations, renumbered
 from agents.final_predictor import ChatFinalPredictor
+from graph.retrieve.modes import Mode
 from workflows.conversation.kept import KeptTurn
 from workflows.output.markdown import plain
 from workflows.output.printable import visible
@@ -24,40 +27,11 @@ from workflows.results import (
     remarks_on,
     words_of,
 )
-from workflows.serving.page.choices import differing
-from workflows.serving.page.export import as_text
 from workflows.serving.page.markdown import Written, to_html
 from workflows.serving.page.passages import AFTER, BEFORE, passage_html, passage_told
 from workflows.settings.enums import ResultKind, Workflow
 from workflows.settings.mara import MOST_ANSWER_TOKENS
 from workflows.streaming import ANSWERING, NodeStarted, Progress, Token
-
-STEPS: Mapping[str, str] = {
-    "encode_question": "Reading the question",
-    "rewrite_question": "Completing the question from the conversation",
-    "complete_question": "Completing the question from the conversation",
-    "ask_back": "Asking back",
-    "retrieve_facts": "Looking up facts",
-    "filter_facts": "Choosing the facts that matter",
-    "keep_top_facts": "Keeping the best facts",
-    "weigh_relations": "Weighing kinds of relations",
-    "neutral_relations": "Weighing all relations alike",
-    "retrieve_passages": "Looking for similar passages",
-    "seed_graph": "Choosing where the walk starts",
-    "walk_graph": "Walking the graph",
-    "line_up_passages": "Lining up the passages",
-    "merge_passages": "Putting the passages together",
-    "keep_passages": "Keeping the passages that help",
-    "plan_follow_ups": "Looking for what is missing",
-    "write_answer": "Writing the answer",
-    "quote_passages": "Quoting the passages",
-    "judge_claims": "Checking each claim",
-    "check_words": "Checking each claim by its words",
-    "settle_claims": "Settling the claims",
-    "abstain": "Saying that the documents do not tell",
-    "record_turn": "Writing the history",
-}
-"""The work of the nodes in words; other nodes are shown by name."""
 
 _TOLD_BY_OTHERS = ("check_claims",)
 """Nodes whose own nodes tell what they do."""
@@ -70,6 +44,44 @@ _OWN_TOKENS = {Workflow.MARA: ChatAnswerer.reply_tokens, Workflow.RAGENTA: ChatF
 
 _WHICH = "Which do you mean?"
 """A question back: what it could mean stands on the buttons below."""
+
+
+WORKFLOWS: Mapping[Workflow, str] = {Workflow.MARA: "Quick", Workflow.RAGENTA: "Thorough: checks each claim"}
+"""The workflows; the first one is the page's default."""
+
+RANKINGS: Mapping[Mode, str] = {
+    Mode.MARA: "By the relations that the question asks for",
+    Mode.HIPPORAG2: "By the graph alone, as HippoRAG 2 does",
+    Mode.MARA_MATRIX: "As HippoRAG 2 does, with weights of relations",
+    Mode.DENSE: "By meaning",
+    Mode.SPARSE: "By words",
+    Mode.HYBRID: "By meaning and words",
+}
+
+_SIGNS = {"$eq": "is", "$ne": "is not", "$gte": "at least", "$lte": "at most"}
+
+
+def differing(settings: Mapping[str, Any]) -> list[str]:
+    """Return those settings of a turn that differ from the page's defaults, each in a few words."""
+    return [visible(words) for words in _differing(settings)]
+
+
+def _differing(settings: Mapping[str, Any]) -> Iterator[str]:
+    if workspace := settings.get("workspace"):
+        yield f"Workspace: {workspace}"
+    if settings.get("workflow", Workflow.MARA) != Workflow.MARA:
+        yield WORKFLOWS[Workflow(settings["workflow"])]
+    if mode := settings.get("mode"):
+        yield f"Ranking: {RANKINGS[Mode(mode)].lower()}"
+    if as_of := settings.get("as_of"):
+        yield f"As of {as_of}"
+    if settings.get("personalise"):
+        yield "Personal"
+    for key, condition in (settings.get("where") or {}).items():
+        signs = condition if isinstance(condition, Mapping) else {"$eq": condition}
+        for sign, value in signs.items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            yield f"{key} {_SIGNS.get(sign, sign)} {text}"
 
 
 def event(kind: str, **values: Any) -> str:
@@ -120,7 +132,7 @@ class Draft:
 
 
 def _step(node: str) -> str:
-    return STEPS.get(node, node.replace("_", " ").capitalize())
+    return node.replace("_", " ").capitalize()
 
 
 def shown(turn: KeptTurn) -> dict[str, Any]:
@@ -290,3 +302,46 @@ def _notes(result: Mapping[str, Any]) -> list[str]:
 
 def _words(node: str) -> str:
     return node.replace("_", " ")
+
+
+_LONGEST = 10_000
+_FETCHED = re.compile(
+    r"!(?=\[)|<(?=(?:img|picture|svg|video|audio|iframe|object|embed|link|script|style)\b)", re.IGNORECASE
+)
+
+
+def as_text(turn: Mapping[str, Any], escape: Callable[[str], str] = str) -> str:
+    """Return an answer with its sources.
+
+    Args:
+        turn: as the page draws it.
+        escape: applied to what comes from documents.
+    """
+    sources = [f"- [{each['mark']}] {escape(each['title'])} ({escape(each['source'])})" for each in turn["sources"]]
+    return "\n".join([turn["told"], *([""] if sources else []), *sources])
+
+
+def as_markdown(title: str, turns: Iterable[Mapping[str, Any]]) -> str:
+    """Return a conversation as Markdown: questions, when and with what settings they were asked, answers, sources.
+
+    The reader of the file fetches nothing that an answer names: an image is a link to it.
+
+    Args:
+        title: of the conversation.
+        turns: those that are shown, as the page draws them.
+    """
+    parts = [f"# {_line(title)}"]
+    for turn in turns:
+        at = datetime.fromtimestamp(turn["at"], UTC).strftime("%Y-%m-%d %H:%M UTC")
+        parts += [f"## {_line(turn['question'])}", f"*{' · '.join([at, *map(_line, turn['asked_with'])])}*"]
+        if turn.get("understood"):
+            parts.append(f"Understood as: {_line(turn['understood']['question'])}")
+        if turn["state"] == "answered":
+            parts.append(_FETCHED.sub(r"\\\g<0>", as_text(turn, _line)))
+        else:
+            parts += [turn["text"], f"*{_line(turn['error']) or 'This question has no whole answer.'}*"]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _line(text: str) -> str:
+    return plain(text, _LONGEST)

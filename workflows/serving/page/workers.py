@@ -262,7 +262,7 @@ class Workers(Multiprocess):
             if worker.exitcode == STARTUP_FAILURE:
                 self.terminate_all()
                 raise WorkerFailed("The workers cannot start", "What they printed above says why")
-            self._say(f"Worker {worker.pid} ended ({_exit(worker)}): another takes its place")
+            self._say(f"Worker {worker.pid} ended (exit code {worker.exitcode}): another takes its place")
             self.processes[place] = self._started()
 
     def handle_int(self) -> None:
@@ -289,8 +289,3 @@ class Workers(Multiprocess):
         worker.start()
         signal.signal(signal.SIGINT, before)
         return worker
-
-
-def _exit(worker: Process) -> str:
-    code = worker.exitcode or 0
-    return f"signal {-code}" if code < 0 else f"code {code}"

@@ -16,7 +16,7 @@ from workflows.access.identity import Identity
 from workflows.answering import ask
 from workflows.context import Context
 from workflows.serving.page.app import make_app
-from workflows.serving.service import Service
+from workflows.serving.service import Places, Service
 
 
 @pytest.fixture
@@ -72,15 +72,15 @@ class TestFull:
 
     @pytest.fixture
     def full(self, service: Service) -> None:
-        service.__dict__["places"] = _Full(service.places)
+        service.__dict__["places"] = Places(0, 0)
 
     def test_refuses_with_429_and_says_when_to_ask_again(self, full: None, client: TestClient) -> None:
         for count, path in enumerate(("api/ask", "api/retrieve", "page/api/turns"), start=1):
             reply = client.post(f"/{path}", json={"question": QUESTION})
-            assert (reply.status_code, reply.headers["retry-after"]) == (429, "1"), path
+            assert (reply.status_code, reply.headers["retry-after"]) == (429, "5"), path
             assert reply.json()["error"] == {
                 "kind": "Overloaded",
-                "message": "The server has as many questions as it takes. Ask again in a second",
+                "message": "The server has as many questions as it takes. Ask again in 5 seconds",
             }, path
             assert figures(client)["mara_refused_total",] == count, path
 
@@ -89,13 +89,6 @@ class TestFull:
         body = {"conversation": conversation, "turn": new_id(), "question": QUESTION}
         assert client.post("/page/api/turns", json=body).status_code == 429
         assert client.get("/page/api/conversations").json() == {"conversations": []}
-
-
-class _Full:
-    is_full = True
-
-    def __init__(self, places: Any) -> None:
-        self.refusal = places.refusal
 
 
 class TestFigures:

@@ -19,7 +19,7 @@ from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES, well_behave
 from workflows.access.identity import Identity, Keyring
 from workflows.answering import ask
 from workflows.context import Context
-from workflows.serving.page.site import Workspaces
+from workflows.serving.page.site import Site
 
 REWRITTEN = "Who founded the town on the shore of Lake Sund?"
 
@@ -200,12 +200,12 @@ def test_no_other_folder_is_a_workspace_that_can_be_named(world: Path, tmp_path:
     own = Path(shutil.copytree(world, tmp_path / "all" / "own"))
     shutil.copytree(world, own.parent / "beside")
     (own.parent / "empty").mkdir()
-    workspaces = Workspaces(own)
-    assert workspaces.place_of("beside") == str(own.parent / "beside")
+    site = Site(own)
+    assert site.place_of("beside") == str(own.parent / "beside")
     for name in ("..", ".", "/", "../beside", "beside/", "own/../beside", "own/", "empty", "a\0b"):
         with pytest.raises(BadInput, match="There is no workspace"):
-            workspaces.place_of(name)
-    assert workspaces.place_of("own") == workspaces.place_of("") == str(own)
+            site.place_of(name)
+    assert site.place_of("own") == site.place_of("") == str(own)
 
 
 @pytest.fixture

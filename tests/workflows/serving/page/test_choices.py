@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflows.serving.page.choices import differing
+from workflows.serving.page.turns import differing
 
 
 def test_settings_that_differ_from_the_defaults_are_told() -> None:

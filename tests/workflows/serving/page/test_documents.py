@@ -133,14 +133,6 @@ def test_large_and_empty_files_leave_nothing_behind(
     assert list((uploads / "workspace").iterdir()) == []
 
 
-def test_so_many_files_and_no_more(me: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "FILES_KEPT", 1)
-    assert put(me, "one.txt", RIVER)[0] == 200
-    assert "files already" in put(me, "two.txt", RIVER)[1]
-    reply = me.client.post("/page/api/documents", json={"names": ["a.md"] * 51})
-    assert "at most 50 files" in reply.json()["error"]["message"]
-
-
 def test_where_the_operator_names_no_folder_nothing_is_added(hashing: None, root: Path, tmp_path: Path) -> None:
     me = visitor(site_of(root, tmp_path))
     assert me.get("setup")["uploads"] is None

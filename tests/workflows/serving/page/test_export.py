@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflows.serving.page.export import as_markdown, as_text
+from workflows.serving.page.turns import as_markdown, as_text
 
 SOURCE = {"mark": 1, "title": "![x](https://evil.example/x.png)", "source": "a.md"}
 ASKED = {"question": "Who\nbuilt it?", "at": 0.0, "asked_with": [], "versions": ["turn-0001"], "error": ""}

@@ -25,7 +25,7 @@ DAY_S = 86_400
 @pytest.fixture
 def talks(page: Window, site: Site) -> dict[str, str]:
     """Four conversations of different days, by their titles; the page shows none of them."""
-    result = json.loads(json.dumps(ask(QUESTION, Context(workspace=str(site.workspaces.own)))))
+    result = json.loads(json.dumps(ask(QUESTION, Context(workspace=str(site.own)))))
     made = {}
     for days, title in ((30, "Rivers"), (3, "Lakes"), (1, "Dams"), (0, "Towns")):
         store = Conversations(site.conversations.root, lambda days=days: time.time() - days * DAY_S)  # type: ignore[misc]

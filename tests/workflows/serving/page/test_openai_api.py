@@ -108,17 +108,17 @@ class TestModels:
             of_harbours = whole(client, user(QUESTION), model="harbours/mara")
             assert text_of(of_harbours) == text_of(whole(client, user(QUESTION)))
 
-    def test_one_that_there_is_not_is_told_with_those_that_there_are(self, idle: str) -> None:
+    def test_one_that_there_is_not_is_told(self, idle: str) -> None:
         for name in ("gpt-5", "none/mara", "workspace/mara", "../workspace/mara", "", "mara/"):
             with pytest.raises(openai.NotFoundError) as refused:
                 whole(client_of(idle), user(QUESTION), model=name)
             assert refused.value.body == {
-                "message": f"There is no model {name!a}. There are mara, ragenta",
+                "message": f"There is no model {name!a}. GET /v1/models lists those that there are",
                 "type": "invalid_request_error",
                 "param": "model",
                 "code": "model_not_found",
             }
-        with pytest.raises(openai.NotFoundError, match="There are mara, ragenta"):
+        with pytest.raises(openai.NotFoundError, match="There is no model"):
             client_of(idle).models.retrieve("none/mara")
 
 
@@ -134,11 +134,6 @@ class TestAnswers:
             assert [line.partition(" ")[0] for line in sources.split("\n- ")] == [f"[{number}]" for number in cited]
             choice = completion.choices[0]
             assert (completion.object, completion.model, choice.finish_reason) == ("chat.completion", "mara", "stop")
-            places = [annotation.url_citation for annotation in choice.message.annotations]
-            assert {text[place.start_index : place.end_index] for place in places} == {
-                f"[{source['number']}]" for source in completion.citations
-            }
-            assert {place.url for place in places} == {"corpus.jsonl"}
             marn = next(source for source in completion.citations if source["title"] == "Marn")
             assert (marn["passage_id"], "founded in 1203" in marn["excerpt"]) == ("marn", True)
 
@@ -225,23 +220,15 @@ class TestRequests:
         cases: list[tuple[dict[str, Any], str | None, str]] = [
             ({"messages": [user("x")]}, "model", "model is missing"),
             ({"model": "mara"}, "messages", "messages is missing"),
-            (
-                {"model": "mara", "messages": []},
-                "messages",
-                "messages: List should have at least 1 item",
-            ),
-            (
-                {"model": "mara", "messages": [user(5)]},
-                "messages.0.content",
-                "messages.0.content: Input should be a valid",
-            ),
+            ({"model": "mara", "messages": []}, "messages", "messages: List should have at least 1 item"),
+            ({"model": "mara", "messages": [user(5)]}, "messages", "The messages cannot be read"),
             ({"model": "mara", "messages": [user("x")], "n": 2}, "n", "n: Input should be less than or equal to 1"),
             ({"model": "mara", "messages": [user("x" * 10_001)]}, None, "10,000"),
             ({"model": "mara", "messages": [user("x"), assistant("y")]}, None, "ends without a question"),
             (
                 {"model": "mara", "messages": [user([{"type": "text", "text": "What is it?"}, {"type": "image_url"}])]},
                 "messages",
-                "The question holds what is not read: image_url. Send text alone",
+                "The question holds what is not read. Send text alone",
             ),
         ]
         for body, param, words in cases:

@@ -10,8 +10,8 @@ import pytest
 from graph.retrieve.open_index import open_index
 from tests.builders import HashEmbedder
 from workflows.indexing import index_sources
-from workflows.serving.page import suggestions
-from workflows.serving.page.suggestions import suggested
+from workflows.serving.page import welcome
+from workflows.serving.page.welcome import suggested
 
 CASES = (
     ("Marn (town)", "Marn was founded in 1203.", ("Marn", "founded in", "1203"), "When was Marn founded?"),
@@ -41,7 +41,7 @@ UNFIT = (
 def test_each_kind_of_fact_makes_one_question_and_what_reads_badly_makes_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suggestions, "SUGGESTED", 99)
+    monkeypatch.setattr(welcome, "SUGGESTED", 99)
     corpus, triples = tmp_path / "corpus.jsonl", tmp_path / "triples.jsonl"
     rows = [(*case[:3],) for case in (*CASES, *UNFIT)]
     corpus.write_text(

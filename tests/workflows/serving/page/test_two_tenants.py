@@ -12,7 +12,7 @@ import pytest
 from tests.workflows.serving.page.site import Visitor, new_id, site_of, visitor
 from tests.workflows.tenants import BOARD, CORPORA, KEYS, MARKERS, QUESTION, keys_file
 from workflows.indexing import index_sources
-from workflows.serving.page.choices import differing
+from workflows.serving.page.turns import differing
 from workflows.settings.indexing import IndexingContext
 
 WIDER = [{"tenant": "b"}, {"tenant": {"$in": ["a", "b"]}}, {"tenant": {"$ne": "a"}}, {"zbudget": {"$gte": 0}}]
