@@ -302,5 +302,6 @@ def _text_and_logprob(token: Mapping[str, Any]) -> tuple[str, float]:
     text, value = token["token"], token.get("logprob")
     if not isinstance(text, str):
         raise TypeError("a token is a text")
-    is_number = isinstance(value, int | float) and value == value
-    return text, float(max(LEAST, min(0.0, value))) if is_number else math.nan
+    if not isinstance(value, int | float) or value != value:
+        return text, math.nan
+    return text, float(max(LEAST, min(0.0, value)))
