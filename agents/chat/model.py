@@ -196,11 +196,9 @@ class ChatModel:
         """A reply; one that was cut while the model thought is asked for again, with tokens to think."""
         could_think = self._thinking_tokens
         reply = self._accepted(wanted)
-        if not reply.thought or could_think or not self._once_it_thinks:
+        if could_think or not (reply.cut and reply.thought and self._once_it_thinks):
             return reply
         self._thinking_tokens = self._once_it_thinks
-        if not reply.cut:
-            return reply
         again = self._accepted(wanted)
         return replace(again, usage=reply.usage + again.usage)
 
