@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import httpx
 
 
-_ROLES = (None, "", "assistant")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _MOST_TOKENS = 10**9
@@ -123,11 +122,10 @@ class ReplyUnderWay:
         """Take note of what a reply, or a piece of one, says; one that says nothing is no sign of life."""
         if not isinstance(message, dict):
             return
-        if message.get("role") not in _ROLES:
-            raise ValueError("the reply's role is another one")
         # No agent offers tools, and LangChain's time over an unreadable call grows with the square of its length.
-        message.pop("tool_calls", None)
-        if any(value for name, value in message.items() if name != "role"):
+        for unasked in ("tool_calls", "role"):
+            message.pop(unasked, None)
+        if any(message.values()):
             self._renew()
         thinking = str(message.get("reasoning_content") or message.get("reasoning") or "")
         content = message.get("content")
