@@ -203,7 +203,7 @@ def parse_object(text: str, schema: type[T]) -> T:
 def _reasons(error: ValidationError) -> str:
     errors = error.errors(include_url=False, include_context=False, include_input=False)
     if errors[0]["type"] == "json_invalid":
-        return "The reply is not one valid JSON object, or is cut"
+        return "The reply is not valid JSON, or is cut: write one object"
     reasons = [f"{'.'.join(map(str, item['loc'])) or 'reply'}: {item['msg']}" for item in errors[:_MAX_REASONS]]
     return "The reply does not fit the schema: " + "; ".join(reasons)
 
