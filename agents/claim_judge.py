@@ -242,7 +242,7 @@ def _contradictions(reply: ClaimJudgeReply, claims: Collection[int], passages: C
         if number not in claims:
             yield f"claims: there is no claim {number}"
     if sorted(judged) != sorted(claims):
-        yield f"claims: each claim takes one verdict, but those on {sorted(judged)} were given"
+        yield f"claims: each of {', '.join(map(str, sorted(claims)))} takes one verdict"
     for number in (number for claim in reply.claims for number in claim.supported_by):
         if number not in passages:
             yield f"supported_by: no passage {number} was shown"

@@ -56,7 +56,7 @@ NO_ANSWER: list[tuple[ReplyLike, str]] = [
 
 NO_ASSESSMENT: list[tuple[ReplyLike, str]] = [
     (JUDGED[:-20], "not valid JSON, or is cut"),
-    (json.dumps({**json.loads(JUDGED), "claims": []}), "each claim takes one verdict"),
+    (json.dumps({**json.loads(JUDGED), "claims": []}), "each of 1 takes one verdict"),
 ]
 
 
