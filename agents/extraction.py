@@ -123,8 +123,9 @@ class ExtractionRun:
         self.retries = retries or Retries()
         self._pool = ThreadPoolExecutor(self.concurrency, "extract") if self.concurrency > 1 else None
         self._at_once = 2 * self.concurrency if self._pool else 1
-        worked = cache is not None and cache.knows(extractor.name)
-        self._streak = _FailureStreak(self.retries.give_up_after, worked)
+        self._worked = cache is not None and cache.knows(extractor.name)
+        self._failed_in_a_row = 0
+        self._lock = threading.Lock()
 
     def __enter__(self) -> ExtractionRun:
         return self
@@ -201,7 +202,7 @@ class ExtractionRun:
             try:
                 extraction, raw = self._ask(passage, feedback, attempts)
             except MalformedReply as reply:
-                self._streak.answered()
+                self._answered()
                 if not attempts.may_retry("malformed reply"):
                     return attempts.result("malformed reply", reply)
                 feedback = Feedback(reply.reason, reply.raw)
@@ -209,15 +210,15 @@ class ExtractionRun:
                 will_retry = attempts.may_retry(fault.cause)
                 self._wait(fault, attempts, will_retry)
                 if not will_retry:
-                    self._streak.failed(fault)
+                    self._failed(fault)
                     return attempts.result(fault.cause, fault)
             except ModelUnavailable as refusal:
                 if refusal.status not in REFUSED_REQUESTS:
                     raise
-                self._streak.failed(refusal)
+                self._failed(refusal)
                 return attempts.result("refused request", refusal)
             else:
-                self._streak.answered()
+                self._answered()
                 if raw is not None and self.cache is not None:
                     self.cache.put(key, self.extractor.name, KeptReply(raw, attempts.usage))
                 return replace(attempts.result(), extraction=extraction)
@@ -238,6 +239,22 @@ class ExtractionRun:
             guess = self.extractor.estimate_prompt_tokens(passage) + estimate_chat_tokens(reply.raw)
             self.throttle.spend(guess if usage.unknown else usage.prompt_tokens + usage.completion_tokens)
         return self.extractor.read(reply.text(), passage), reply.raw
+
+    def _answered(self) -> None:
+        with self._lock:
+            self._worked, self._failed_in_a_row = True, 0
+
+    def _failed(self, error: ModelUnavailable) -> None:
+        """Count a passage that was refused or could not be asked for; raise ModelUnavailable where that is too many.
+
+        Once a reply came, if in an earlier run, what is refused is refused for what it is.
+        """
+        with self._lock:
+            is_its_own = self._worked and not isinstance(error, TransportFault)
+            self._failed_in_a_row = 0 if is_its_own else self._failed_in_a_row + 1
+            if self._failed_in_a_row >= self.retries.give_up_after > 0:
+                message = f"{self._failed_in_a_row} passages in a row failed: {error.message}"
+                raise ModelUnavailable(message, error.hint, status=error.status)
 
     def _wait(self, fault: TransportFault, attempts: _Attempts, will_retry: bool) -> None:
         """Wait before the next attempt; where the server asks for time, all workers do, whatever they ask next."""
@@ -265,10 +282,9 @@ class _Attempts:
 
     def may_retry(self, kind: FailureKind) -> bool:
         """Whether another attempt is due after this kind of failure; if so, it is counted."""
-        if kind == "malformed reply":
-            left = self._limits.malformed - self._retries[kind]
-        elif kind == "rate limit":
-            left = self._limits.rate_limit - self._retries[kind]
+        limits = {"malformed reply": self._limits.malformed, "rate limit": self._limits.rate_limit}
+        if kind in limits:
+            left = limits[kind] - self._retries[kind]
         else:
             left = self._limits.transport - (self.faults - self._retries["rate limit"])
         if left > 0:
@@ -280,34 +296,6 @@ class _Attempts:
         failure = "" if reason is None else str(reason)
         retries = dict(self._retries)
         return Extracted(self._passage_id, None, kind, failure, self.count, retries=retries, usage=self.usage)
-
-
-class _FailureStreak:
-    """Passages in a row that the endpoint failed: too many stop the run, since all others would fail as well."""
-
-    def __init__(self, limit: int, worked: bool) -> None:
-        """``worked``: a reply came, if in an earlier run, so that what is refused is refused for what it is."""
-        self._limit = limit
-        self._worked = worked
-        self._failed = 0
-        self._lock = threading.Lock()
-
-    def answered(self) -> None:
-        with self._lock:
-            self._worked = True
-            self._failed = 0
-
-    def failed(self, error: ModelUnavailable) -> None:
-        """Count a passage that was refused or could not be asked for; raise ModelUnavailable where that is too many."""
-        with self._lock:
-            if self._worked and not isinstance(error, TransportFault):
-                self._failed = 0
-                return
-            self._failed += 1
-            if self._failed >= self._limit:
-                raise ModelUnavailable(
-                    f"{self._failed} passages in a row failed: {error.message}", error.hint, status=error.status
-                )
 
 
 T = TypeVar("T")

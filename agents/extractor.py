@@ -9,7 +9,7 @@ from itertools import count
 from random import randrange
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, Field, FiniteFloat
 
 from agents.chat.agent import (
     ChatAgent,
@@ -67,8 +67,6 @@ class Extractor(Protocol):
 class TripleReply(BaseModel):
     """One statement; what has a default may be missing, and is counted."""
 
-    model_config = ConfigDict(extra="allow")
-
     subject: str
     predicate: str
     object: str
@@ -79,16 +77,12 @@ class TripleReply(BaseModel):
 class EntityTypeReply(BaseModel):
     """The user's own type of one of the entities."""
 
-    model_config = ConfigDict(extra="allow")
-
     entity: str
     type: str
 
 
 class ExtractorReply(BaseModel):
     """The entities of the passage, its statements about them, and the entities' types where the user has some."""
-
-    model_config = ConfigDict(extra="allow")
 
     entities: list[str] = Field(max_length=MAX_ENTITIES)
     triples: list[TripleReply] = Field(max_length=MAX_TRIPLES)
@@ -161,7 +155,7 @@ class ChatExtractor(ChatAgent):
 
         ``notes`` counts what was dropped (``unusable names``: blank, above 300 characters or with control characters;
         ``unusable triples``, with such a part; ``self_reference``; ``triples without a listed entity``; ``unusable
-        entity types``, of no listed name or of no known type; ``unknown fields``) and what was defaulted (``triples
+        entity types``, of no listed name or of no known type) and what was defaulted (``triples
         typed by rule``, where no known type was given; ``triples without a cue``, where no rule told it either;
         ``confidences defaulted`` to 0.5; ``confidences clamped`` to [0, 1]).
         ``ends of passages not shown`` counts a passage of which the model's context window holds the beginning alone.
@@ -174,7 +168,7 @@ class ChatExtractor(ChatAgent):
             check_no_echo(parsed, prompt_messages(self._system, self._material(passage)))
         except MalformedReply as echo:
             raise MalformedReply(echo.reason, reply) from None
-        notes = Counter({"unknown fields": len(parsed.model_extra or {})})
+        notes = Counter[str]()
         notes["ends of passages not shown"] = self._shown(passage) != passage.text
         names = [name for text in parsed.entities if (name := _usable(text)) is not None]
         notes["unusable names"] = len(parsed.entities) - len(names)
@@ -232,7 +226,6 @@ def _usable(text: str) -> str | None:
 
 def _triple(item: TripleReply, listed: set[str], notes: Counter[str], own: OwnTypes) -> Triple | None:
     """A statement with its type and confidence settled, or None where it is dropped; both counted."""
-    notes["unknown fields"] += len(item.model_extra or {})
     subject, predicate, object_ = map(_usable, (item.subject, item.predicate, item.object))
     if subject is None or predicate is None or object_ is None:
         notes["unusable triples"] += 1

@@ -14,7 +14,7 @@ from agents.agent import Agent
 from agents.answerer import DEFAULT_BUDGET_CHARACTERS, fitting_passages
 from agents.chat.agent import ChatAgent, checked
 from agents.chat.model import ChatReply
-from agents.chat.replies import TokenLogprobs, without_thinking
+from agents.chat.replies import without_thinking
 from agents.offline.evidence import holds_anything
 from agents.roles import DEFAULT_N, Feedback, NumberedPassage
 from graph.errors import MalformedReply
@@ -105,8 +105,9 @@ def _judgement(reply: ChatReply) -> Judgement:
     parsed = _REPLY.fullmatch(answer)
     if parsed is None or float(parsed[2] or 0) > 1:
         raise MalformedReply("The reply is not Yes or No, a space and a confidence from 0.5 to 1")
-    first = first_token(answer, reply.tokens)
-    log_odds = log_odds_of(first.top) if first else None
+    # The last one: thinking before the answer may hold the words, too, and what follows it does not.
+    word = next((token for token in reversed(reply.tokens) if _spelling(token.text) in _YES | _NO), None)
+    log_odds = log_odds_of(word.top) if word else None
     if log_odds is not None:
         return Judgement(log_odds, JudgedBy.LOGPROBS)
     if parsed[2] is None:
@@ -116,27 +117,8 @@ def _judgement(reply: ChatReply) -> Judgement:
     return Judgement(_stated_log_odds(parsed[1], float(parsed[2])), JudgedBy.CONFIDENCE)
 
 
-def first_token(answer: str, tokens: Sequence[TokenLogprobs]) -> TokenLogprobs | None:
-    """Return the token that the answer begins with; None where the tokens do not end with it.
-
-    Args:
-        answer: the reply without its thinking.
-        tokens: of the whole reply: they may begin with thinking, which some servers take out of the text but not of
-            the tokens, and end with markup of the chat template.
-    """
-    spoken = list(tokens)
-    while spoken and (not spoken[-1].text.strip() or spoken[-1].text.startswith("<")):
-        spoken.pop()
-    spelt = "".join(token.text for token in spoken).rstrip()
-    start = len(spelt) - len(answer)
-    if not answer or not spelt.endswith(answer):
-        return None
-    end = 0
-    for token in spoken:
-        begin, end = end, end + len(token.text)
-        if end > start:
-            return None if spelt[begin:start].strip() else token
-    return None
+def _spelling(token: str) -> str:
+    return token.strip().rstrip(".,:;").casefold()
 
 
 def log_odds_of(top: Collection[tuple[str, float]]) -> float | None:
@@ -148,7 +130,7 @@ def log_odds_of(top: Collection[tuple[str, float]]) -> float | None:
     """
     if len(top) < 2 or any(math.isnan(logprob) for _, logprob in top):
         return None
-    known = [(text.strip().rstrip(".,:;").casefold(), max(LEAST_LOGPROB, logprob)) for text, logprob in top]
+    known = [(_spelling(text), max(LEAST_LOGPROB, logprob)) for text, logprob in top]
     yes, no = (sum(math.exp(logprob) for text, logprob in known if text in words) for words in (_YES, _NO))
     if not yes and not no:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
@@ -17,9 +17,6 @@ from graph.relations import fact_relations
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.schema import PASSAGE_RELATIONS, RelationFactors, RelationType
 from graph.taxonomy import question_cues, relation_type_of
-
-if TYPE_CHECKING:
-    from langchain_core.messages import BaseMessage
 
 FACTOR_FLOOR = 0.02
 """The least share of a relation type: a zero would delete its edges."""
@@ -41,7 +38,7 @@ class RelationWeights:
     Attributes:
         factors: β, each category summing to 1.
         passage_weight: the adaptive restart share of passages, in [0.01, 0.1].
-        defaulted: names of what the reply left out or gave out of range, and was defaulted or clamped.
+        defaulted: names that the reply left out or that are unknown; of the passage weight, also if it was clamped.
     """
 
     factors: RelationFactors
@@ -92,18 +89,23 @@ class ChatManager(ChatAgent):
         Raises:
             MalformedReply: the reply is not of the schema; text, NaN or Infinity in place of a number included.
         """
-        messages = manager_messages(question, feedback, self._own)
-        return self._ask_object(ManagerReply, _schema(self._own), messages, self._weights)
+        own = self._own
+        messages = self.messages(
+            {"question": question},
+            feedback,
+            entity_relations=definition_list(fact_relations(own.relation_types), own),
+            passage_relations=definition_list(PASSAGE_RELATIONS, own),
+            own_relations=_OWN_IN_REPLY.format(", ".join(own.relation_types)) if own.relations else "",
+            lowest_passage_weight=PASSAGE_WEIGHTS[0],
+            usual_passage_weight=DEFAULT_PASSAGE_WEIGHT,
+            highest_passage_weight=PASSAGE_WEIGHTS[1],
+        )
+        return self._ask_object(ManagerReply, _schema(own), messages, self._weights)
 
     def _weights(self, reply: ManagerReply) -> RelationWeights:
         weights = normalise_factors(reply.entity_entity, reply.entity_passage, reply.passage_weight, self._own)
         unknown = tuple(name[:_MAX_NAME] for name in reply.model_extra or {})
         return replace(weights, defaulted=weights.defaulted + unknown)
-
-
-def manager_messages(question: str, feedback: Feedback | None = None, own: OwnTypes = NO_TYPES) -> list[BaseMessage]:
-    """Return what a chat model is sent to weigh the relation types for a question."""
-    return ChatManager.messages({"question": question}, feedback, **_placeholders(own))
 
 
 def _schema(own: OwnTypes) -> Schema:
@@ -112,17 +114,6 @@ def _schema(own: OwnTypes) -> Schema:
         entity_passage=object_of(**dict.fromkeys(PASSAGE_RELATIONS, share())),
         passage_weight=share(*PASSAGE_WEIGHTS),
     )
-
-
-def _placeholders(own: OwnTypes) -> dict[str, object]:
-    return {
-        "entity_relations": definition_list(fact_relations(own.relation_types), own),
-        "passage_relations": definition_list(PASSAGE_RELATIONS, own),
-        "own_relations": _OWN_IN_REPLY.format(", ".join(own.relation_types)) if own.relations else "",
-        "lowest_passage_weight": PASSAGE_WEIGHTS[0],
-        "usual_passage_weight": DEFAULT_PASSAGE_WEIGHT,
-        "highest_passage_weight": PASSAGE_WEIGHTS[1],
-    }
 
 
 def normalise_factors(
@@ -145,11 +136,11 @@ def normalise_factors(
         own: the user's own types, which are weighed beside the built-in ones.
 
     Returns:
-        The weights; ``defaulted`` names every type left out, clamped or repeated, every name that is no type of its
-        category, a category that fell back to uniform, and ``passage_weight`` where it was missing or clamped.
+        The weights; ``defaulted`` names every type left out, every name that is no type of its category, and
+        ``passage_weight`` where it was missing or clamped.
     """
-    entity_factors, entity_notes = _category("entity_entity", entity_entity, fact_relations(own.relation_types), own)
-    passage_factors, passage_notes = _category("entity_passage", entity_passage, PASSAGE_RELATIONS, own)
+    entity_factors, entity_notes = _category(entity_entity, fact_relations(own.relation_types), own)
+    passage_factors, passage_notes = _category(entity_passage, PASSAGE_RELATIONS, own)
     wanted = DEFAULT_PASSAGE_WEIGHT if passage_weight is None else passage_weight
     clamped = min(max(wanted, PASSAGE_WEIGHTS[0]), PASSAGE_WEIGHTS[1])
     weight_notes = [] if clamped == passage_weight else ["passage_weight"]
@@ -159,25 +150,23 @@ def normalise_factors(
 
 
 def _category(
-    category: str, numbers: Mapping[str, float], relations: tuple[RelationType, ...], own: OwnTypes
+    numbers: Mapping[str, float], relations: tuple[RelationType, ...], own: OwnTypes
 ) -> tuple[dict[str, float], list[str]]:
-    """The shares of one category, and what was defaulted on the way."""
-    notes = []
-    clamped: dict[str, float] = {}
+    """The shares of one category, and the names that are unknown or missing."""
+    given: dict[str, float] = {}
+    unknown = []
     for name, value in numbers.items():
         relation = relation_type_of(name, own)
-        if relation not in relations or relation.value in clamped:
-            notes.append(name[:_MAX_NAME])
-            continue
-        clamped[relation.value] = min(max(value, 0.0), 1.0)
-        if clamped[relation.value] != value:
-            notes.append(relation.value)
+        if relation in relations:
+            given.setdefault(relation.value, min(max(value, 0.0), 1.0))
+        else:
+            unknown.append(name[:_MAX_NAME])
     names = [relation.value for relation in relations]
-    notes += [name for name in names if name not in clamped]
-    total = sum(clamped.values())
+    notes = [*unknown, *(name for name in names if name not in given)]
+    total = sum(given.values())
     if total == 0:
-        return dict.fromkeys(names, 1 / len(names)), [*notes, category]
-    return _with_floor({name: clamped.get(name, 0.0) / total for name in names}), notes
+        return dict.fromkeys(names, 1 / len(names)), notes
+    return _with_floor({name: given.get(name, 0.0) / total for name in names}), notes
 
 
 def _with_floor(shares: Mapping[str, float]) -> dict[str, float]:

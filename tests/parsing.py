@@ -18,8 +18,7 @@ from agents.chat.material import quoted
 from agents.chat.model import ChatModel, ChatReply
 from agents.chat.replies import ThinkFilter, TokenLogprobs, parse_object, without_thinking
 from agents.chat.usage import Usage
-from agents.claim_judge import ChatClaimJudge, is_supported
-from agents.claim_verdicts import claims_of
+from agents.claim_judge import ChatClaimJudge, claims_of, is_supported
 from agents.extractor import ChatExtractor
 from agents.fact_filter import ChatFactFilter, FactFilterReply
 from agents.final_predictor import ChatFinalPredictor, Draft

@@ -95,17 +95,33 @@ def join_claims(
     """
     if claims and all(claim.number in remove for claim in claims):
         return ""
-    ordered = sorted(claims, key=lambda claim: claim.start)
-    rest = _AnswerTail(answer, ordered[-1].end if ordered else 0)
-    ends = [0, *(claim.end for claim in ordered)]
-    for gap_start, claim in reversed([*zip(ends, ordered, strict=False)]):
-        if claim.number in remove:
-            rest.take_up(gap_start, claim.start)
+    parts: list[str] = []
+    gap, end = "", 0
+    is_removed = False
+    for claim in sorted(claims, key=lambda claim: claim.start):
+        between = answer[end : claim.start]
+        gap, end = _joined_gaps(gap, between, at_start=not parts) if is_removed else between, claim.end
+        is_removed = claim.number in remove
+        if is_removed:
             continue
         is_marked = claim.number in mark and not answer.endswith(f" {MARK}", claim.start, claim.end)
-        rest.prepend(answer[claim.start : claim.end] + (f" {MARK}" if is_marked else ""))
-        rest.prepend(answer[gap_start : claim.start])
-    return rest.text
+        parts += [gap, answer[claim.start : claim.end], f" {MARK}" if is_marked else ""]
+    rest = answer[end:]
+    return "".join([*parts, _joined_gaps(gap, rest, at_start=False) if is_removed and rest.strip() else rest])
+
+
+def _joined_gaps(before: str, behind: str, *, at_start: bool) -> str:
+    """What stays around a claim that goes: of its line, the marker, where more follows on it; else the next line's."""
+    if "\n" not in behind:
+        return before
+    first, second = _line_breaks(before), _line_breaks(behind)
+    breaks = first if at_start else max(first, second, key=lambda each: each.count("\n"))
+    return breaks + behind.removeprefix(second)
+
+
+def _line_breaks(gap: str) -> str:
+    """The space that a gap begins with, to its last line break."""
+    return gap[: gap.rfind("\n", 0, _length_of_space(gap)) + 1]
 
 
 def strip_marks(text: str) -> str:
@@ -232,58 +248,6 @@ def _without_spans(text: str, spans: Collection[tuple[int, int]]) -> tuple[str, 
         done = max(done, end)
     offsets.extend(range(done, len(text)))
     return "".join(text[offset] for offset in offsets), offsets
-
-
-class _AnswerTail:
-    """The rest of an answer from some place on, put together from its end."""
-
-    def __init__(self, answer: str, start: int) -> None:
-        self._answer = answer
-        self._parts: list[str] = []
-        self._space = ""
-        self.prepend(answer[start:])
-
-    @property
-    def text(self) -> str:
-        return "".join((self._space, *reversed(self._parts)))
-
-    def prepend(self, text: str) -> None:
-        length = _length_of_space(text)
-        if length == len(text):
-            self._space = text + self._space
-        else:
-            self._parts += (self._space, text[length:])
-            self._space = text[:length]
-
-    def take_up(self, gap_start: int, start: int) -> None:
-        """Prepend what stands before a claim, without the claim and the space or the line that only it needed."""
-        space, self._space = self._space, ""
-        self.prepend(self._joined(gap_start, start, space))
-
-    def _joined(self, gap_start: int, start: int, space: str) -> str:
-        """The gap before a claim and the space behind it, as they stay."""
-        gap = self._answer[gap_start:start]
-        next_line = space.rfind("\n") + 1
-        if any(self._parts) and not next_line:
-            return gap
-        line_start = gap.rfind("\n") + 1
-        if not self._begins_line(gap_start, start, line_start):
-            return gap.rstrip(" \t") + space
-        preceding = len(gap[:line_start].rstrip())
-        if not any(self._parts):
-            return gap[:preceding] + space
-        if not gap_start + preceding:
-            return gap[:line_start] + space[next_line:]
-        widest = max(gap[preceding:line_start], space[:next_line], key=lambda each: each.count("\n"))
-        return gap[:preceding] + widest + space[next_line:]
-
-    def _begins_line(self, gap_start: int, start: int, line_start: int) -> bool:
-        """Whether nothing but its marker stands before a claim on its line."""
-        if gap_start and not line_start:
-            return False
-        marker = _LINE_MARKER.match(self._answer, gap_start + line_start)
-        is_bare = not self._answer[gap_start + line_start : start].strip()
-        return is_bare or (marker is not None and marker.end() == start)
 
 
 def _length_of_space(text: str) -> int:

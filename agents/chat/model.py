@@ -62,13 +62,6 @@ _UNHEARD = ("nostream", "langsmith:nostream")
 _NOT_IN_KEYS = re.compile(r"[^!-~]")
 
 
-def usage_of(message: AIMessage) -> Usage:
-    """Return the tokens that the server says it took; a server that says nothing, or 0, counts as unknown."""
-    usage = message.usage_metadata
-    prompt, completion = (counted_tokens(usage[key]) for key in ("input_tokens", "output_tokens")) if usage else (0, 0)
-    return Usage(1, prompt, completion, unknown=0 if prompt > 0 else 1)
-
-
 @dataclass(frozen=True, slots=True)
 class ChatReply:
     """A reply as it came, before anything is said about its worth.
@@ -196,11 +189,9 @@ class ChatModel:
         """A reply; one that was cut while the model thought is asked for again, with tokens to think."""
         could_think = self._thinking_tokens
         reply = self._accepted(wanted)
-        if not reply.thought or could_think or not self._once_it_thinks:
+        if could_think or not (reply.cut and reply.thought and self._once_it_thinks):
             return reply
         self._thinking_tokens = self._once_it_thinks
-        if not reply.cut:
-            return reply
         again = self._accepted(wanted)
         return replace(again, usage=reply.usage + again.usage)
 
@@ -209,47 +200,48 @@ class ChatModel:
         refusals = 0
         left_out: set[str] = set()
         while True:
-            extras = self._extras(wanted, self._refused | left_out)
+            parameters = self._parameters(wanted, self._refused | left_out)
             try:
                 with self._turn():
-                    reply = self._charged(wanted, extras)
+                    reply = self._charged(wanted, parameters)
                 return replace(reply, usage=Usage(requests=refusals) + reply.usage)
             except MaraError:
                 raise
             # Whatever a server sends, the client may raise anything over it.
             except Exception as fault:
-                if not extras.keys().isdisjoint(_LIMIT_NAMES) and _refuses(fault, _TOO_LARGE_WORDS):
+                if not parameters.keys().isdisjoint(_LIMIT_NAMES) and _refuses(fault, _TOO_LARGE_WORDS):
                     left_out.update(_LIMIT_NAMES)
-                elif refused := _refused_extra(fault, extras):
+                elif refused := _refused_parameter(fault, parameters):
                     self._refused.add(refused)
                 else:
                     raise as_mara_error(fault, "chat", self._detail(fault)) from None
                 refusals += 1
 
-    def _extras(self, wanted: _Wanted, refused: Collection[str]) -> dict[str, Any]:
+    def _parameters(self, wanted: _Wanted, refused: Collection[str]) -> dict[str, Any]:
         """Return the parameters of a request, less those that its server or the caller of this leaves out."""
         limit = next((name for name in self._limit_names if name not in refused), "")
-        extras = {
+        wishes = {
             "response_format": wanted.response_format,
-            "logprobs": wanted.top_logprobs or None,
+            "logprobs": wanted.top_logprobs > 0 or None,
             limit: wanted.max_tokens + self._thinking_tokens,
             "temperature": self.temperature,
-            "stream_options": True,
+            "stream_options": {"include_usage": True},
         }
-        return {name: value for name, value in extras.items() if name and value is not None and name not in refused}
+        sent = {name: value for name, value in wishes.items() if name and value is not None and name not in refused}
+        return sent | {"top_logprobs": wanted.top_logprobs} if "logprobs" in sent else sent
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """Wait, before the time of a request runs, until its server takes it; most have queues of their own."""
         yield
 
-    def _charged(self, wanted: _Wanted, extras: Mapping[str, Any]) -> ChatReply:
+    def _charged(self, wanted: _Wanted, parameters: Mapping[str, Any]) -> ChatReply:
         """Ask once, charged to the question's budget. Raises SlowReply, BudgetSpent, and faults of the client."""
         client = self._open()  # which may take seconds of its own, the first time
         budget = budget_of_question()
         budget.take_call()
         try:
-            reply = self._asked(client, wanted, extras, budget)
+            reply = self._asked(client, wanted, parameters, budget)
         except Exception as fault:
             late = self._too_late(fault, budget)
             if late is None and not isinstance(fault, MalformedReply):
@@ -265,7 +257,7 @@ class ChatModel:
         return reply
 
     def _asked(
-        self, client: ChatOpenAI, wanted: _Wanted, extras: Mapping[str, Any], budget: QuestionBudget
+        self, client: ChatOpenAI, wanted: _Wanted, parameters: Mapping[str, Any], budget: QuestionBudget
     ) -> ChatReply:
         under_way = ReplyUnderWay(
             silence_s=self._timeout_s,
@@ -273,27 +265,21 @@ class ChatModel:
             most_characters=CHARACTERS_A_TOKEN * (wanted.max_tokens + self._thinking_tokens),
             unlinking=None if wanted.addresses is None else Unlinking(wanted.addresses),
         )
-        # Not the `response_format` parameter: with it, langchain and openai parse replies by rules of their own. Nor
-        # `max_tokens`, which they rename, or `temperature`, which they drop by a model's name.
-        body = {name: extras[name] for name in ("response_format", *_LIMIT_NAMES, "temperature") if name in extras}
-        how: dict[str, Any] = {"extra_body": body, "timeout": under_way.wait_s}
-        if "logprobs" in extras:
-            how |= {"logprobs": True, "top_logprobs": extras["logprobs"]}
-        if "stream_options" not in extras:
-            how["stream_usage"] = False
         tags = list(_UNHEARD) if wanted.addresses is None else []
-        fault: Exception | None = None
         try:
             with reading(under_way):
-                message = client.invoke(list(wanted.messages), {"tags": tags}, **how)
+                # In the body alone: LangChain's client renames parameters, drops some, and parses by others.
+                message = client.invoke(
+                    list(wanted.messages), {"tags": tags}, extra_body=parameters, timeout=under_way.wait_s
+                )
         except Exception as caught:
             # The client tells some faults of the reading as a lost connection.
             fault = under_way.fault or caught
-        if fault is not None:
-            raise fault
-        reply = _read_message(message, with_logprobs="logprobs" in extras)
-        passed = len(reply.raw) > under_way.most_characters
-        return replace(reply, cut=reply.cut or passed, thought=reply.thought or under_way.thought)
+        else:
+            reply = _read_message(message)
+            passed = len(reply.raw) > under_way.most_characters
+            return replace(reply, cut=reply.cut or passed, thought=reply.thought or under_way.thought)
+        raise fault
 
     def _too_late(self, fault: Exception, budget: QuestionBudget) -> MaraError | None:
         """The error of a request that took too long; None for any other fault."""
@@ -326,7 +312,7 @@ class ChatModel:
                     api_key=self._api_key,
                     max_retries=0,
                     streaming=True,
-                    stream_usage=True,
+                    stream_usage=False,
                     use_responses_api=False,
                 )
             return self._client
@@ -387,15 +373,14 @@ def open_chat_model(
     )
 
 
-def _read_message(message: AIMessage, *, with_logprobs: bool) -> ChatReply:
-    """Return the reply that the client's message holds."""
-    metadata, raw = message.response_metadata, str(message.text)
+def _read_message(message: AIMessage) -> ChatReply:
+    """Return the reply that the client's message holds; a server that tells no tokens, or 0, leaves them unknown."""
+    metadata, raw, told = message.response_metadata, str(message.text), message.usage_metadata
+    prompt, completion = (counted_tokens(told[key]) for key in ("input_tokens", "output_tokens")) if told else (0, 0)
     cut = str(metadata.get("finish_reason")).startswith("length")
-    tokens = read_logprobs(metadata) if with_logprobs else ()
-    usage = message.usage_metadata
-    hidden = bool(usage and usage.get("output_token_details", {}).get("reasoning"))
+    hidden = bool(told and told.get("output_token_details", {}).get("reasoning"))
     thought = hidden or "<think>" in raw or "</think>" in raw or (cut and not raw.strip())
-    return ChatReply(raw, cut, usage_of(message), tokens, thought)
+    return ChatReply(raw, cut, Usage(1, prompt, completion, unknown=int(not prompt)), read_logprobs(metadata), thought)
 
 
 def _estimated_tokens(messages: Sequence[BaseMessage], reply: str = "") -> int:
@@ -404,12 +389,12 @@ def _estimated_tokens(messages: Sequence[BaseMessage], reply: str = "") -> int:
     return sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_A_TOKEN
 
 
-def _refused_extra(fault: Exception, extras: Mapping[str, Any]) -> str | None:
-    """The extra of a request that its server refused; None where it refused the request itself."""
+def _refused_parameter(fault: Exception, parameters: Mapping[str, Any]) -> str | None:
+    """The parameter of a request that its server refused; None where it refused the request itself."""
     for name, words in _REFUSALS.items():
         # OpenAI forbids (403) log-probabilities for its models that think.
         statuses = (400, 403, 422) if name == "logprobs" else (400, 422)
-        if name in extras and _refuses(fault, words, statuses):
+        if name in parameters and _refuses(fault, words, statuses):
             return name
     return None
 

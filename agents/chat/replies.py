@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import httpx
 
 
-_ROLES = (None, "", "assistant")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _MOST_TOKENS = 10**9
@@ -123,11 +122,10 @@ class ReplyUnderWay:
         """Take note of what a reply, or a piece of one, says; one that says nothing is no sign of life."""
         if not isinstance(message, dict):
             return
-        if message.get("role") not in _ROLES:
-            raise ValueError("the reply's role is another one")
         # No agent offers tools, and LangChain's time over an unreadable call grows with the square of its length.
-        message.pop("tool_calls", None)
-        if any(value for name, value in message.items() if name != "role"):
+        for unasked in ("tool_calls", "role"):
+            message.pop(unasked, None)
+        if any(message.values()):
             self._renew()
         thinking = str(message.get("reasoning_content") or message.get("reasoning") or "")
         content = message.get("content")
@@ -205,7 +203,7 @@ def parse_object(text: str, schema: type[T]) -> T:
 def _reasons(error: ValidationError) -> str:
     errors = error.errors(include_url=False, include_context=False, include_input=False)
     if errors[0]["type"] == "json_invalid":
-        return "The reply is not one valid JSON object, or is cut"
+        return "The reply is not valid JSON, or is cut: write one object"
     reasons = [f"{'.'.join(map(str, item['loc'])) or 'reply'}: {item['msg']}" for item in errors[:_MAX_REASONS]]
     return "The reply does not fit the schema: " + "; ".join(reasons)
 
@@ -302,5 +300,6 @@ def _text_and_logprob(token: Mapping[str, Any]) -> tuple[str, float]:
     text, value = token["token"], token.get("logprob")
     if not isinstance(text, str):
         raise TypeError("a token is a text")
-    is_number = isinstance(value, int | float) and value == value
-    return text, float(max(LEAST, min(0.0, value))) if is_number else math.nan
+    if not isinstance(value, int | float) or value != value:
+        return text, math.nan
+    return text, float(max(LEAST, min(0.0, value)))

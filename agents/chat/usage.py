@@ -61,29 +61,23 @@ class Prices:
 
 
 def prices_of(price_in: float | None = None, price_out: float | None = None) -> Prices | None:
-    """Return the user's two prices, as given or else as ``MARA_PRICES`` tells them; None without any.
+    """Return the user's two prices, as given or, where neither is, as ``MARA_PRICES`` tells them; None without any.
 
     Raises:
         BadInput: there is only one, or it is no price.
     """
-    prices = environment().mara_prices
-    if price_in is None and price_out is None and not prices:
-        return None
-    first, second = _prices_told(prices) if prices else (None, None)
-    price_in, price_out = first if price_in is None else price_in, second if price_out is None else price_out
+    if price_in is None and price_out is None:
+        prices = environment().mara_prices
+        if not prices:
+            return None
+        try:
+            price_in, price_out = map(float, prices.split(","))
+        except ValueError:
+            hint = 'Set it to what a million tokens cost, in and out: "0.15,0.60"'
+            raise BadInput(f"MARA_PRICES is {prices!r}, not two prices", hint) from None
     if price_in is None or price_out is None:
         raise BadInput("Only one price is given", 'Give both, or set MARA_PRICES="0.15,0.60"; 0 is a price')
     return Prices(price_in, price_out)
-
-
-def _prices_told(text: str) -> tuple[float, float]:
-    try:
-        price_in, price_out = map(float, text.split(","))
-    except ValueError:
-        raise BadInput(
-            f"MARA_PRICES is {text!r}, not two prices", 'Set it to what a million tokens cost, in and out: "0.15,0.60"'
-        ) from None
-    return price_in, price_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +113,17 @@ class QuestionBudget:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._limits: Limits | None = None
+        self._limits = Limits()
         self._calls = self._tokens = self._at_work = 0
         self._seconds = self._since = 0.0
 
     def begin(self, limits: Limits, before: Spent) -> None:
-        """Set the limits, and what an earlier run of the same question took; what comes first counts."""
+        """Set the limits once, and add what an earlier run of the same question took."""
         with self._lock:
-            if self._limits is None:
-                self._limits = limits
-                self._seconds += before.seconds
-                self._calls += before.calls
-                self._tokens += before.tokens
+            self._limits = limits
+            self._seconds += before.seconds
+            self._calls += before.calls
+            self._tokens += before.tokens
 
     @contextmanager
     def working(self) -> Iterator[Tally]:
@@ -160,20 +153,17 @@ class QuestionBudget:
 
     def left_s(self) -> float:
         """Return the seconds that are left; infinity without a limit."""
-        with self._lock:
-            limit = self._limits.seconds if self._limits else 0
-            return limit - self.spent().seconds if limit else float("inf")
+        limit = self._limits.seconds
+        return limit - self.spent().seconds if limit else float("inf")
 
     def calls_left(self) -> int | None:
         """Return the calls that are left; None without a limit."""
-        with self._lock:
-            limit = self._limits.calls if self._limits else 0
-            return max(0, limit - self.spent().calls) if limit else None
+        limit = self._limits.calls
+        return max(0, limit - self.spent().calls) if limit else None
 
     def fault(self) -> BudgetSpent | None:
         """Return the error that says what is used up; None while something of everything is left."""
-        with self._lock:
-            limits, spent = self._limits or Limits(), self.spent()
+        limits, spent = self._limits, self.spent()
         if limits.seconds and spent.seconds >= limits.seconds:
             return BudgetSpent(f"The question's {limits.seconds:g} s are over", "Raise question_s or MARA_QUESTION_S")
         if limits.calls and spent.calls >= limits.calls:

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agents.answers.citations import MARK
-from agents.claim_judge import Assessment, ClaimVerdict, Component, Coverage, Structure
-from agents.claim_verdicts import Settled, Verdict, claims_of, nothing_answered, settle_claims
+from agents.claim_judge import (
+    Assessment,
+    ClaimVerdict,
+    Component,
+    Coverage,
+    Settled,
+    Structure,
+    Verdict,
+    claims_of,
+    nothing_answered,
+    settle_claims,
+)
 from agents.roles import NumberedPassage, refusal
 
 QUESTION = "Who founded the yard at Orsund, and when did it close?"

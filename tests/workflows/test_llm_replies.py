@@ -120,7 +120,7 @@ def test_what_the_manager_leaves_out_or_overdoes_is_defaulted_and_named(chat_ser
     done = ask("manager", lacking, MALFORMED)
     (record,) = done.result["errors"]
     assert (record["node"], record["kind"]) == ("weigh_relations", "Defaulted")
-    for name in ("TEMPORAL", "CAUSALITY", "HIERARCHICAL", "ATTRIBUTION", "CULINARY", "passage_weight"):
+    for name in ("CAUSALITY", "HIERARCHICAL", "ATTRIBUTION", "CULINARY", "passage_weight"):
         assert name in record["message"]
     assert "SPATIAL" not in record["message"]
     beta = done.result["relation_factors"]["entity_entity"]

@@ -56,8 +56,7 @@ NO_ANSWER: list[tuple[ReplyLike, str]] = [
 
 NO_ASSESSMENT: list[tuple[ReplyLike, str]] = [
     (JUDGED[:-20], "not valid JSON, or is cut"),
-    (json.dumps({**json.loads(JUDGED), "confidence": 1}), "confidence"),
-    (json.dumps({**json.loads(JUDGED), "claims": []}), "no verdict on claim 1"),
+    (json.dumps({**json.loads(JUDGED), "claims": []}), "each of 1 takes one verdict"),
 ]
 
 

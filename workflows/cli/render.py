@@ -351,7 +351,7 @@ def judged(console: Console, result: Mapping[str, Any]) -> None:
 
 def checked(console: Console, result: Mapping[str, Any]) -> None:
     """Print the verdicts on the claims, the coverage of the question, and the follow-up questions."""
-    from agents.claim_verdicts import Verdict
+    from agents.claim_judge import Verdict
 
     claims = result.get("claims") or ()
     for claim in claims:

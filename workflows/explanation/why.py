@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from agents.answers.citations import quotable
-from agents.claim_verdicts import Verdict
+from agents.claim_judge import Verdict
 from graph.text import counted, normalise_name
 from workflows.explanation.model import Explanation, Node, Path, Piece, Sentence, Step
 from workflows.output.printable import shortened

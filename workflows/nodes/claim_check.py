@@ -18,9 +18,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from agents.answers.claims import Claim
 from agents.answers.quotes import unmarked
-from agents.claim_judge import CLAIM_JUDGE, Assessment, Component, OfflineClaimJudge
-from agents.claim_verdicts import Settled, SettledClaim, claims_of, nothing_answered
-from agents.claim_verdicts import settle_claims as settle
+from agents.claim_judge import (
+    CLAIM_JUDGE,
+    Assessment,
+    Component,
+    OfflineClaimJudge,
+    Settled,
+    SettledClaim,
+    claims_of,
+    nothing_answered,
+)
+from agents.claim_judge import settle_claims as settle
 from agents.roles import NumberedPassage
 from graph.errors import BadInput
 from workflows.runtime.agents import ask, fell_back

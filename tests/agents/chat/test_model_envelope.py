@@ -44,7 +44,6 @@ FAULTY = {
     "no choices": body(choices=[]),
     "choices null": body(choices=None),
     "message null": body(choice={"delta": None}),
-    "role a number": body({"role": 7}),
     "content a list of numbers": body({"content": [1, 2]}),
     "usage a list": body(usage=[1]),
     "usage of fractions": body(usage={"prompt_tokens": 0.5, "completion_tokens": float("nan")}),
@@ -53,6 +52,7 @@ FAULTY = {
     "no end of redirections": Reply(status=308, headers={"Location": "/v1/chat/completions"}),
 }
 BEARABLE = {
+    "role a number": body({"role": 7}),
     "tool calls a text": body({"tool_calls": "x"}),
     "usage of words": body(usage={"prompt_tokens": "1", "completion_tokens": "2", "total_tokens": "3"}),
     "usage without end": body(usage={"prompt_tokens": 2**80, "completion_tokens": 2**63, "total_tokens": 2**90}),
