@@ -22,8 +22,10 @@ from agents.answers.unlinked import addresses_of
 from agents.chat.agent import ChatAgent
 from agents.chat.material import Room
 from agents.offline.alignment import Embed
-from agents.offline.evidence import Evidence, find_each_evidence
+from agents.offline.evidence import Evidence, find_evidence
+from agents.offline.questions import split_question
 from agents.offline.quoting import number_on, quote_evidence
+from agents.offline.tables import OtherRows
 from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage, refusal
 from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import MalformedReply
@@ -223,9 +225,12 @@ class OfflineReader:
         """Return the agent that compares sentences with the index's embedding model."""
         return cls(run.index.embed, LEAST_LIKENESS if run.index.embedder.model_id == PACKAGED_MODEL else 0.0)
 
-    def _find(self, question: str, passages: Sequence[NumberedPassage]) -> list[Evidence]:
+    def _find(
+        self, question: str, passages: Sequence[NumberedPassage], other_rows: OtherRows | None = None
+    ) -> list[Evidence]:
         """The evidence for each part of a question."""
-        return find_each_evidence(question, passages, self._embed, self._least_likeness)
+        parts = split_question(question)
+        return [find_evidence(part, passages, self._embed, self._least_likeness, other_rows) for part in parts]
 
     def _quote(self, question: str, passages: Sequence[NumberedPassage]) -> Answer:
         """The answer that quotes the evidence, or a refusal where there is none.
@@ -262,7 +267,7 @@ class OfflineAnswerer(OfflineReader):
             rows = rows_of(source)
             return [known.get(row.id) or NumberedPassage(0, row.id, row.title, row.text, source) for row in rows]
 
-        evidence = find_each_evidence(question, passages, self._embed, self._least_likeness, other_rows)
+        evidence = self._find(question, passages, other_rows)
         numbered, beyond = number_on(evidence, max((passage.number for passage in passages), default=0))
         return replace(quote_evidence(numbered), beyond=beyond)
 

@@ -366,18 +366,32 @@ def _weights(terms: Sequence[Term], in_text: Row) -> Row:
 
 def _spelt(question: ParsedQuestion, words: Sequence[str]) -> tuple[Row, dict[str, str]]:
     """How far each word is each term by its letters, shape (terms, words), and the names that are spelt otherwise."""
+    stems = [stem(word, question.language) for word in words]
     spelt = np.zeros((len(question.terms), len(words)))
-    spellings = _Spellings(words, question.language)
     misspelt: dict[str, str] = {}
     for row, term in enumerate(question.terms):
-        for column, share in spellings.of(term).items():
-            spelt[row, column] = share
+        spelt[row] = [_spelling(term, word, root) for word, root in zip(words, stems, strict=True)]
         if term.role is Role.NAME and not (spelt[row] == 1.0).any() and len(term.text) >= _SHORTEST_NAME:
             for column, word in enumerate(words):
                 if _differs_little(term.text, word):
                     spelt[row, column] = MISSPELT
                     misspelt[term.text] = word
     return spelt, misspelt
+
+
+def _spelling(term: Term, word: str, root: str) -> float:
+    """How far a word is a term by its letters: in whole, by its stem, by its beginning, or as an abbreviation."""
+    text = term.text
+    if word == text:
+        return 1.0
+    if term.role in (Role.NUMBER, Role.DATE):
+        return 0.0
+    if root == term.stem:
+        return 1.0
+    if len(word) == 3:
+        return ABBREVIATED if term.role is Role.WORD and len(text) > 6 and text.startswith(word) else 0.0
+    shared = _shared(word, text)
+    return PREFIXED if shared >= max(4, 0.75 * min(len(word), len(text))) else 0.0
 
 
 def word_likeness(terms: Sequence[Term], words: Sequence[str]) -> Row:
@@ -395,54 +409,14 @@ def word_likeness(terms: Sequence[Term], words: Sequence[str]) -> Row:
     return np.clip((cosines.astype(np.float64) - UNLIKE) / (ALIKE - UNLIKE), 0.0, PARAPHRASED)
 
 
-class _Spellings:
-    """Words by their letters: which of them are a term, in whole or in part."""
-
-    def __init__(self, words: Sequence[str], language: str) -> None:
-        self._words = words
-        self._by_word = {word: column for column, word in enumerate(words)}
-        self._by_stem: dict[str, list[int]] = {}
-        self._by_beginning: dict[str, list[int]] = {}
-        for column, word in enumerate(words):
-            self._by_stem.setdefault(stem(word, language), []).append(column)
-            self._by_beginning.setdefault(word[:4], []).append(column)
-
-    def of(self, term: Term) -> dict[int, float]:
-        """Return the columns of words that are a term by their letters, each with how far."""
-        columns: dict[int, float] = {}
-        if term.role is Role.WORD and len(term.text) > 6 and term.text[:3] in self._by_word:
-            columns[self._by_word[term.text[:3]]] = ABBREVIATED
-        if term.role not in (Role.NUMBER, Role.DATE):
-            columns |= self._parts(term.text)
-            columns |= dict.fromkeys(self._by_stem.get(term.stem, ()), 1.0)
-        if term.text in self._by_word:
-            columns[self._by_word[term.text]] = 1.0
-        return columns
-
-    def _parts(self, text: str) -> dict[int, float]:
-        """Words with the same beginning."""
-        columns: dict[int, float] = {}
-        for column in self._by_beginning.get(text[:4], ()) if len(text) >= 4 else ():
-            word = self._words[column]
-            shortest = min(len(word), len(text))
-            shared = next((n for n in range(shortest) if word[n] != text[n]), shortest)
-            if shared >= 0.75 * shortest:
-                columns[column] = PREFIXED
-        return columns
+def _shared(one: str, other: str) -> int:
+    """How many letters two words begin with alike."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _differs_little(name: str, word: str) -> bool:
-    """Tell whether a word is a name but for one letter."""
-    if len(word) < _SHORTEST_NAME or abs(len(name) - len(word)) > 1 or not word[0].isalpha():
-        return False
-    return edit_distance(name, word) == 1
-
-
-def edit_distance(one: str, other: str) -> int:
-    """Return how many letters have to be changed, added or left out to make one word of another (Levenshtein)."""
-    row = list(range(len(other) + 1))
-    for place, letter in enumerate(one, 1):
-        last, row = row, [place]
-        for column, character in enumerate(other, 1):
-            row.append(min(last[column] + 1, row[-1] + 1, last[column - 1] + (letter != character)))
-    return row[-1]
+    """Tell whether a word is another name but for one letter: changed, added or left out."""
+    shared = _shared(name, word)
+    rest, other = name[shared:], word[shared:]
+    is_near = rest[1:] == other[1:] or rest[1:] == other or rest == other[1:]
+    return is_near and len(word) >= _SHORTEST_NAME and word[0].isalpha()

@@ -188,15 +188,10 @@ def _value(side: Side, asked: _Asked, attribute: Attribute) -> _Value | None:
     cells = key_values(side.text, 0, len(side.text))
     if len(cells) < 2:
         return _date_beside(side.text, asked, attribute) if asked.direction.is_date else None
-    value = _in_row(side.name, cells, asked, attribute)
-    rows = (_in_row(side.name, key_values(row, 0, len(row)), asked, attribute) for row in side.rows)
-    others = (row for row in rows if row is not None)
-    return value if value and all((row.parts, row.unit) == (value.parts, value.unit) for row in others) else None
-
-
-def _in_row(name: str, cells: Sequence[KeyValue], asked: _Asked, attribute: Attribute) -> _Value | None:
-    """The value in the column that the question means, of the row of that name."""
-    return _in_cells(cells, asked, attribute) if _is_named(name, cells) else None
+    rows = [cells, *(key_values(row, 0, len(row)) for row in side.rows)]
+    value, *others = [_in_cells(row, asked, attribute) if _is_named(side.name, row) else None for row in rows]
+    is_one = value and all((row.parts, row.unit) == (value.parts, value.unit) for row in others if row)
+    return value if is_one else None
 
 
 def _in_cells(cells: Sequence[KeyValue], asked: _Asked, attribute: Attribute) -> _Value | None:

@@ -25,7 +25,7 @@ from agents.offline.alignment import (
 )
 from agents.offline.comparison import Side, compare
 from agents.offline.entities import scan_entities
-from agents.offline.questions import holds_kind, parse_question, split_question
+from agents.offline.questions import holds_kind, parse_question
 from agents.offline.tables import OtherRows, list_rows
 from agents.offline.words import FUNCTION_WORDS, Day, days_in, stem, word_spans, words_of
 from agents.roles import NumberedPassage
@@ -368,17 +368,6 @@ class Evidence:
     short: str = ""
     compared: tuple[Excerpt, ...] = ()
     is_list: bool = False
-
-
-def find_each_evidence(
-    question: str,
-    passages: Sequence[NumberedPassage],
-    embed: Embed | None,
-    least_likeness: float = 0.0,
-    other_rows: OtherRows | None = None,
-) -> list[Evidence]:
-    """Return the evidence for each part of a question."""
-    return [find_evidence(part, passages, embed, least_likeness, other_rows) for part in split_question(question)]
 
 
 def find_evidence(

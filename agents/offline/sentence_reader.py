@@ -54,6 +54,8 @@ _PLACE_PREPOSITIONS = word_set("in from at near")
 _SURE_PREPOSITIONS = word_set("in on at by to into with for from near")
 _PAIRING_PREPOSITIONS = word_set("between among")
 _VAGUE_PREPOSITIONS = _PAIRING_PREPOSITIONS | {"of"}
+_CLAUSE_OPENERS = RELATIVES | CONJUNCTIONS | {","}
+_CONTINUING = ADVERBS | {",", "and", "but", "or"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +81,6 @@ class SentenceReader:
         self._topic = topic
         self._sentence = sentence = Sentence(text, items)
         self._items = sentence.items
-        self._last_names: list[int | None] = [None]
-        for position, item in enumerate(self._items):
-            self._last_names.append(position if item.is_name else self._last_names[-1])
         self._subject_position = self._find_subject()
         self._names_subject = self._subject_position is not None
         self._subject = self._name(self._subject_position) if self._subject_position is not None else topic.name
@@ -200,30 +199,42 @@ class SentenceReader:
 
     def _relate(self, position: int, window: list[int], previous: int | None) -> None:
         if self._is_in_class(position):
-            self._state_of_class(position)
+            # A date or name inside "is a 1995 American film" is a property of the subject.
+            predicate = "dated" if self._is_date(position) else f"{self._property}is"
+            self._state(self._subject, predicate, self._name(position), min(self._certainty, LIKELY))
             return
         if not self._sentence.has_verb:
             self._state(self._subject, self._words_between(previous, position), self._name(position), UNCERTAIN)
             return
-        words = [self._items[index].lower for index in window]
+        words = self._words(window)
         verb = next((index for index in reversed(range(len(window))) if self._sentence.is_verb[window[index]]), None)
         if verb is not None:
             self._relate_by_verb(position, window, verb, previous)
         elif previous is not None and is_apposition(words):
             self._relate_apposition(position, words[1:], previous)
-        elif not [word for word in words if word not in _LIST_WORDS]:
-            self._continue_list(position, words)
-        else:
+        elif not _LIST_WORDS.issuperset(words):
             self._relate_by_preposition(position, words, previous)
+        elif words and not ({",", "and"} <= {*words} and self._opens_clause(position)):
+            self._continue_list(position)
+
+    def _continue_list(self, position: int) -> None:
+        if self._last is not None and position > self._sentence.main_verb:
+            certainty = min(self._last.certainty, LIKELY)
+            self._state_of(position, self._last.subject, self._last.predicate, certainty)
+
+    def _words(self, window: Sequence[int]) -> list[str]:
+        return [self._items[index].lower for index in window]
+
+    def _is_date(self, position: int) -> bool:
+        span = self._items[position].span
+        return span is not None and span.kind is SpanKind.DATE
 
     def _relate_to_owner(self, position: int, window: list[int], previous: int | None) -> bool:
         """State that "X's film Y" is a film of X, and tell whether the words are such."""
-        words = [self._items[index].lower for index in window]
-        is_owned = previous is not None and words[:1] == ["'s"] and self._items[position].is_name
-        is_noun = len(words) <= _LONGEST_PROPERTY + 1 and not any(word in PREPOSITIONS for word in words)
-        if previous is None or not is_owned or any(self._sentence.is_verb[index] for index in window):
-            return False
-        if not is_noun or self._sentence.is_adjective(position):
+        words = self._words(window)
+        is_owned = words[:1] == ["'s"] and len(words) <= _LONGEST_PROPERTY + 1 and PREPOSITIONS.isdisjoint(words)
+        is_name = self._items[position].is_name and not self._sentence.is_adjective(position)
+        if previous is None or not (is_owned and is_name) or any(self._sentence.is_verb[index] for index in window):
             return False
         self._state(self._name(position), " ".join([*words[1:], "of"]), self._name(previous), LIKELY)
         return True
@@ -236,15 +247,8 @@ class SentenceReader:
         words = normalise_name(between) if len(between) <= _LONGEST_GAP else ""
         return words if any(letter.isalnum() for letter in words) else "with"
 
-    def _state_of_class(self, position: int) -> None:
-        """A date or name inside "is a 1995 American film" is a property of the subject."""
-        span = self._items[position].span
-        is_date = span is not None and span.kind is SpanKind.DATE
-        predicate = "dated" if is_date else f"{self._property}is"
-        self._state(self._subject, predicate, self._name(position), min(self._certainty, LIKELY))
-
     def _relate_by_verb(self, position: int, window: list[int], verb: int, previous: int | None) -> None:
-        words = [self._items[index].lower for index in window]
+        words = self._words(window)
         first = verb
         while first > 0 and (
             self._sentence.is_verb[window[first - 1]] or words[first - 1] in ADVERBS or words[first - 1] == "and"
@@ -253,22 +257,21 @@ class SentenceReader:
         while words[first] == "and":
             first += 1
         group = words[first : verb + 1]
-        if any(word not in AUXILIARIES and word not in ADVERBS for word in group):
+        if not (AUXILIARIES | ADVERBS).issuperset(group):
             group = [word for word in group if word not in AUXILIARIES]
         tail = words[verb + 1 :]
         subject, certainty = self._subject_of(window, first, previous)
         if "," in tail:
             certainty = UNCERTAIN
             tail = tail[len(tail) - tail[::-1].index(",") :]
-            if all(word in CONJUNCTIONS for word in tail):
+            if CONJUNCTIONS.issuperset(tail):
                 return
         noun = self._property if window[first] == self._sentence.main_verb else ""
         verb_text = noun + " ".join(group)
         governing = short_tail(tail, group[-1] in COPULAS)
         n_prepositions = sum(word in PREPOSITIONS for word in tail)
-        if len(governing) < len(tail) and n_prepositions > (0 if group[-1] in AUXILIARIES - COPULAS else 1):
-            certainty = UNCERTAIN
-        if governing and governing[-1] in _PAIRING_PREPOSITIONS:
+        is_far = len(governing) < len(tail) and n_prepositions > (0 if group[-1] in AUXILIARIES - COPULAS else 1)
+        if is_far or not _PAIRING_PREPOSITIONS.isdisjoint(governing[-1:]):
             certainty = UNCERTAIN
         predicate = " ".join([verb_text, *governing])
         self._last = _Last(subject, verb_text, predicate, certainty)
@@ -279,20 +282,19 @@ class SentenceReader:
 
         The name right before it, if that name opens a clause or "who" follows it; else the sentence's subject.
         """
-        lead = [self._items[index].lower for index in window[:first]]
-        is_next = all(word == "," or word in RELATIVES or word in CONJUNCTIONS for word in lead)
-        if previous is None or not is_next or not self._items[previous].is_name:
-            return self._subject, self._certainty if self._has_subject(window[first], lead) else UNCERTAIN
-        if previous == self._subject_position:
-            return self._subject, EXPLICIT
-        if any(word in RELATIVES for word in lead):
-            is_place = previous > 0 and self._items[previous - 1].lower in _PLACE_PREPOSITIONS
-            if "who" in lead and is_place:
-                return self._subject, min(self._certainty, LIKELY)
-            return self._name(previous), LIKELY
-        if not lead and not self._sentence.is_governed(previous):
-            self._subject, self._certainty = self._name(previous), LIKELY
-            return self._subject, LIKELY
+        lead = self._words(window[:first])
+        is_next = _CLAUSE_OPENERS.issuperset(lead)
+        if previous is not None and is_next and self._items[previous].is_name:
+            if previous == self._subject_position:
+                return self._subject, EXPLICIT
+            if not RELATIVES.isdisjoint(lead):
+                is_place = previous > 0 and self._items[previous - 1].lower in _PLACE_PREPOSITIONS
+                if "who" in lead and is_place:
+                    return self._subject, min(self._certainty, LIKELY)
+                return self._name(previous), LIKELY
+            if not lead and not self._sentence.is_governed(previous):
+                self._subject, self._certainty = self._name(previous), LIKELY
+                return self._subject, LIKELY
         return self._subject, self._certainty if self._has_subject(window[first], lead) else UNCERTAIN
 
     def _has_subject(self, verb: int, lead: Sequence[str]) -> bool:
@@ -302,7 +304,7 @@ class SentenceReader:
         """
         if verb <= self._sentence.main_verb or verb == self._class_end:
             return True
-        return bool(lead) and all(word == "," or word in ADVERBS or word in ("and", "but", "or") for word in lead)
+        return bool(lead) and _CONTINUING.issuperset(lead)
 
     @cached_property
     def _property(self) -> str:
@@ -323,11 +325,11 @@ class SentenceReader:
 
     def _fitted(self, predicate: str, position: int) -> str:
         """A predicate without the preposition that a date does not need: ("Nissan", "founded", "1933")."""
-        span = self._items[position].span
         verb, _, preposition = predicate.rpartition(" ")
-        if span is None or span.kind is not SpanKind.DATE or not verb or preposition not in _DATE_PREPOSITIONS:
+        if not self._is_date(position) or not verb or preposition not in _DATE_PREPOSITIONS:
             return predicate
-        return verb if type_triple("", verb, span.text)[0] is RelationType.TEMPORAL else predicate
+        relation, _ = type_triple("", verb, self._sentence.slice(position, position + 1))
+        return verb if relation is RelationType.TEMPORAL else predicate
 
     def _relate_apposition(self, position: int, words: list[str], previous: int) -> None:
         """State what "X, the capital of Y" says."""
@@ -337,33 +339,24 @@ class SentenceReader:
         subject = self._name(previous) if is_named else self._subject
         self._state_of(position, subject, noun, LIKELY if is_sure else UNCERTAIN)
 
-    def _continue_list(self, position: int, words: list[str]) -> None:
-        if self._last is not None and words and position > self._sentence.main_verb:
-            if "," in words and "and" in words and self._opens_clause(position):
-                return
-            certainty = min(self._last.certainty, LIKELY)
-            self._state_of(position, self._last.subject, self._last.predicate, certainty)
-
     def _relate_by_preposition(self, position: int, words: list[str], previous: int | None) -> None:
         content = [word for word in words if word not in _LIST_WORDS and word not in ADVERBS]
-        if len(content) == 1 and content[0] in PREPOSITIONS:
-            preposition = content[0]
-            if preposition == "of" and previous is not None and self._items[previous].is_name:
-                self._state(self._name(previous), "of", self._name(position), UNCERTAIN)
-                return
-            verb = self._last.verb if self._last is not None else self._sentence.main_verb_text
-            if verb and preposition != "of":
-                subject = self._last.subject if self._last is not None else self._subject
-                certainty = min(self._last.certainty if self._last is not None else self._certainty, LIKELY)
-                is_date = self._items[position].span is not None and not self._items[position].is_name
-                is_free = preposition not in _SURE_PREPOSITIONS or position < self._sentence.main_verb
-                is_vague = preposition in _VAGUE_PREPOSITIONS or verb in COPULAS or (is_free and not is_date)
-                certainty = UNCERTAIN if is_vague else certainty
-                self._last = _Last(subject, verb, f"{verb} {preposition}", certainty)
-                self._state_of(position, subject, self._last.predicate, certainty)
-                return
+        preposition = content[0] if len(content) == 1 and content[0] in PREPOSITIONS else ""
+        if preposition == "of" and previous is not None and self._items[previous].is_name:
+            self._state(self._name(previous), "of", self._name(position), UNCERTAIN)
+            return
+        main = _Last(self._subject, self._sentence.main_verb_text, "", self._certainty)
+        last = self._last or main
+        if last.verb and preposition not in ("", "of"):
+            is_date = self._items[position].span is not None and not self._items[position].is_name
+            is_free = preposition not in _SURE_PREPOSITIONS or position < self._sentence.main_verb
+            is_vague = preposition in _VAGUE_PREPOSITIONS or last.verb in COPULAS or (is_free and not is_date)
+            certainty = UNCERTAIN if is_vague else min(last.certainty, LIKELY)
+            self._last = _Last(last.subject, last.verb, f"{last.verb} {preposition}", certainty)
+            self._state_of(position, last.subject, self._last.predicate, certainty)
+            return
         predicate = " ".join(without_determiner([word for word in words if word.isalpha()])[-LONGEST_TAIL:]) or "with"
-        self._last = _Last(self._subject, self._sentence.main_verb_text, predicate, UNCERTAIN)
+        self._last = _Last(main.subject, main.verb, predicate, UNCERTAIN)
         self._state(self._subject, predicate, self._name(position), UNCERTAIN)
 
     @cached_property
@@ -375,8 +368,8 @@ class SentenceReader:
 
     def _owner(self, aside: Aside) -> str:
         """The name that stands before a parenthesis, else the topic."""
-        position = self._last_names[aside.owner + 1]
-        return self._topic.name if position is None else self._name(position)
+        before = (position for position in range(aside.owner, -1, -1) if self._items[position].is_name)
+        return next(map(self._name, before), self._topic.name)
 
     def _opens_clause(self, position: int) -> bool:
         """Whether a name is the subject of a clause of its own: a verb follows that is no participle."""

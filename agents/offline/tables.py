@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import chain
+from operator import itemgetter
 
 from agents.offline.alignment import HELD, Excerpt, Sentence, naming_cell, passage_sentences, word_likeness
 from agents.offline.questions import AnswerKind, ParsedQuestion, Term
@@ -53,31 +54,23 @@ class Listing:
     excerpts: tuple[Excerpt, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    sentence: Sentence
-    cells: Mapping[str, str]
-
-
 class _Table:
-    """Rows of one source that begin with the same column."""
+    """Rows of one source that begin with the same column, each with its cells by column.
+
+    Attributes:
+        values: the columns in which each cell stands, by its words.
+    """
 
     def __init__(self, rows: Sequence[tuple[Sentence, Sequence[KeyValue]]]) -> None:
-        first = rows[0][0]
+        first, cells = rows[0]
         self.source = first.passage.source
-        self.naming = naming_cell(rows[0][1], first.passage.title).key
-        self.rows = [_Row(sentence, {cell.key: cell.value for cell in cells}) for sentence, cells in rows]
-        self.columns = list(dict.fromkeys(column for row in self.rows for column in row.cells))
+        self.naming = naming_cell(cells, first.passage.title).key
+        self.rows = [(sentence, {cell.key: cell.value for cell in cells}) for sentence, cells in rows]
         self.name = f"{re.sub(r'[._-]', ' ', self.source)} {first.heading}"
-
-    @cached_property
-    def values(self) -> dict[Words, set[str]]:
-        """The columns in which each cell stands, by its words."""
-        columns: dict[Words, set[str]] = defaultdict(set)
-        for row in self.rows:
-            for column, value in row.cells.items():
-                columns[_words(value)].add(column)
-        return columns
+        self.values: dict[Words, set[str]] = defaultdict(set)
+        for _, by_column in self.rows:
+            for column, value in by_column.items():
+                self.values[_words(value)].add(column)
 
 
 def list_rows(asked: ParsedQuestion, sentences: Iterable[Sentence], other_rows: OtherRows) -> Listing | None:
@@ -92,12 +85,8 @@ def list_rows(asked: ParsedQuestion, sentences: Iterable[Sentence], other_rows: 
     if not _ASKS.match(asked.text) or asked.choices or not _UNCOUNTED.isdisjoint(words):
         return None
     sources = dict.fromkeys(each.passage.source for each in sentences if each.is_row and each.passage.source)
-    listings = [
-        listing
-        for source in sources
-        for table in _tables(other_rows(source))
-        if (listing := _listed(asked, words, table)) is not None
-    ]
+    tables = chain.from_iterable(_tables(other_rows(source)) for source in sources)
+    listings = [listing for table in tables if (listing := _listed(asked, words, table)) is not None]
     return listings[0] if len(listings) == 1 else None
 
 
@@ -121,10 +110,11 @@ def _listed(asked: ParsedQuestion, words: Sequence[str], table: _Table) -> Listi
     names = " ".join([table.naming, table.name, *conditions])
     if not all(_is_held(term, names, asked.language) for term in rest[1:]):
         return None
+    wanted = {column: _words(value) for column, value in conditions.items()}
     rows = [
-        row
-        for row in table.rows
-        if all(_words(row.cells.get(column, "")) == _words(value) for column, value in conditions.items())
+        (cells.get(table.naming, "").casefold(), sentence)
+        for sentence, cells in table.rows
+        if all(_words(cells.get(column, "")) == words for column, words in wanted.items())
     ]
     if not rows or (asked.kind is not AnswerKind.COUNT and not conditions and len(rows) < 2):
         return None
@@ -135,8 +125,8 @@ def _listed(asked: ParsedQuestion, words: Sequence[str], table: _Table) -> Listi
         count = f"{len(rows):,} of the {len(table.rows):,} rows of {table.source} {has} {cells}"
     if len(rows) > MOST_LISTED:
         count += f"; the first {MOST_LISTED} by name"
-    ordered = sorted(rows, key=lambda row: row.cells.get(table.naming, "").casefold())[:MOST_LISTED]
-    return Listing(count, tuple(Excerpt((row.sentence,), row.sentence) for row in ordered))
+    ordered = sorted(rows, key=itemgetter(0))[:MOST_LISTED]
+    return Listing(count, tuple(Excerpt((sentence,), sentence) for _, sentence in ordered))
 
 
 def _conditions(words: Sequence[str], table: _Table, language: str) -> tuple[dict[str, str] | None, set[str]]:
@@ -165,7 +155,7 @@ def _conditions(words: Sequence[str], table: _Table, language: str) -> tuple[dic
         column = next(iter(columns)) if len(columns) == 1 else ""
         if not column or column in conditions:
             return None, covered
-        conditions[column] = next(row.cells[column] for row in table.rows if _words(row.cells.get(column, "")) == named)
+        conditions[column] = next(cells[column] for _, cells in table.rows if _words(cells.get(column, "")) == named)
         covered.update(named)
         place = end
     return conditions, covered

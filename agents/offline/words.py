@@ -196,11 +196,6 @@ def date_spans(text: str) -> list[tuple[int, int]]:
     return [*map(re.Match.span, _DATE.finditer(text))]
 
 
-def month_number(word: str) -> int:
-    """Return the number of a month's name or abbreviation, from 1; 0 for another word."""
-    return _NUMBER_OF.get(word.casefold(), 0)
-
-
 def days_in(text: str) -> list[Day]:
     """Return the dates of a text whose year is told, in order. Of 03/04/2024, the day comes first, if it may."""
     return [day for match in _DATE.finditer(text) if (day := _day(match)) is not None]
@@ -214,7 +209,7 @@ def _day(match: re.Match[str]) -> Day | None:
         day, month, year = figures
         day, month = (month, day) if day <= 12 < month else (day, month)
         return _possible(Day(year if year > 99 else 2000 + year, month, day))
-    months = [number for word in _WORD.findall(match[0]) if (number := month_number(word))]
+    months = [_NUMBER_OF[word] for word in _WORD.findall(match[0].casefold()) if word in _NUMBER_OF]
     if not months or figures[-1] < 1000:
         return None
     return _possible(Day(figures[-1], months[0], figures[0] if len(figures) > 1 else 0))

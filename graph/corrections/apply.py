@@ -6,10 +6,10 @@ to what those before it made; so the last word counts, and the order in which pa
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from itertools import combinations
 
 from graph.corrections.kinds import Apart, Change, Correction, Drop, Merge, Pin, Split, Statement
@@ -69,23 +69,14 @@ class _Rename:
     into: str
     places: frozenset[str] | None
 
-    def covers(self, passage: Passage | None) -> bool:
-        """Tell whether it holds in a passage; without one, whether it holds everywhere."""
-        return self.places is None or (passage is not None and lies_in(passage, self.places))
-
 
 Transition = tuple[str, _Rename]
 """A normal form, and what it becomes."""
 
 
-def places_of(passage: Passage) -> frozenset[str]:
-    """Return the places that a passage lies in: itself, its document and its source."""
-    return frozenset({passage.id, passage.document, passage.source} - {""})
-
-
 def lies_in(passage: Passage, places: Iterable[str]) -> bool:
-    """Tell whether a passage lies in one of some places."""
-    return not places_of(passage).isdisjoint(places)
+    """Tell whether a passage lies in one of some places: itself, its document and its source."""
+    return not ({passage.id, passage.document, passage.source} - {""}).isdisjoint(places)
 
 
 class Corrections:
@@ -99,31 +90,23 @@ class Corrections:
         """Take in those of some corrections that were not undone."""
         self.standing = tuple(sorted((each for each in standing if each.stands), key=lambda each: each.id))
         self._renames: dict[str, list[_Rename]] = defaultdict(list)
-        self._facts: dict[str, list[int]] = defaultdict(list)
-        self._pins: dict[str, list[int]] = defaultdict(list)
-        self._by_id = {each.id: each.what for each in self.standing}
-        self._patterns: dict[int, tuple[str, str, str]] = {}
-        for each in self.standing:
-            self._take_in(each)
+        self._facts: dict[int, Change | Drop | Pin] = {}
+        self._patterns: dict[int, tuple[str, ...]] = {}
+        for id, what in ((each.id, each.what) for each in self.standing):
+            if isinstance(what, Merge):
+                for form in sorted(self._members(what, id)):
+                    self._renames[form].append(_Rename(id, what.name, None))
+            elif isinstance(what, Split):
+                into = self.meaning(what.into, before=id)
+                self._renames[normalise_name(what.name)].append(_Rename(id, into, frozenset(what.places)))
+            elif not isinstance(what, Apart):
+                self._facts[id] = what
+                fact = what.fact
+                ends = (self.meaning(end, before=id) for end in (fact.subject, fact.object))
+                self._patterns[id] = tuple(map(normalise_name, (*ends, fact.predicate)))
 
     def __bool__(self) -> bool:
         return bool(self.standing)
-
-    def _take_in(self, each: Correction) -> None:
-        what = each.what
-        if isinstance(what, Merge):
-            for form in sorted(self._members(what, each.id)):
-                self._renames[form].append(_Rename(each.id, what.name, None))
-        elif isinstance(what, Split):
-            into = self.meaning(what.into, before=each.id)
-            self._renames[normalise_name(what.name)].append(_Rename(each.id, into, frozenset(what.places)))
-        elif isinstance(what, Change | Drop):
-            ends = (normalise_name(self.meaning(end, before=each.id)) for end in (what.fact.subject, what.fact.object))
-            subject, object_ = ends
-            self._patterns[each.id] = (subject, normalise_name(what.fact.predicate), object_)
-            self._facts[subject].append(each.id)
-        elif isinstance(what, Pin):
-            self._pins[what.passage].append(each.id)
 
     def _members(self, merge: Merge, id: int) -> set[str]:
         """Return the normal forms of the names that are merged, and of what they mean already."""
@@ -153,7 +136,8 @@ class Corrections:
         """Return the next rename of a name after correction ``at``; a split holds of the name as it is written, too."""
         due = [one for one in self._renames.get(current, ()) if one.id > at]
         due += [one for one in self._renames.get(written, ()) if one.id > at and one.places is not None]
-        return min((one for one in due if one.covers(passage)), key=lambda one: one.id, default=None)
+        holding = [one for one in due if one.places is None or (passage and lies_in(passage, one.places))]
+        return min(holding, key=lambda one: one.id, default=None)
 
     def stated(self, passage: Passage, extraction: Extraction) -> Stated:
         """Return what a passage states after the corrections."""
@@ -173,56 +157,34 @@ class Corrections:
 
     def _triples(self, passage: Passage, triples: Sequence[Triple], names: _Names) -> tuple[list[Triple], set[int]]:
         """Return the passage's facts after the corrections, as written, and the ids of those that were about one."""
-        revised = list(triples)
-        due = {*self._pins.get(passage.id, ()), *(id for triple in revised for id in self._due(triple, names))}
-        waiting, by = sorted(due), set()
-        while waiting:
-            id = heapq.heappop(waiting)
-            revised, new = self._revised(id, revised, passage, names)
-            if new is None:
-                continue
+        revised, by = list(triples), set[int]()
+        subjects = {form for triple in revised for form in names.forms(triple.subject)}
+        for id, what in self._facts.items():
+            if isinstance(what, Pin):
+                if what.passage != passage.id:
+                    continue
+                right: Statement | None = what.fact
+                revised.append(_triple(what.fact))
+            else:
+                if self._patterns[id][0] not in subjects or (what.places and not lies_in(passage, what.places)):
+                    continue
+                meant = [self._means(id, what.fact, triple, names) for triple in revised]
+                if not any(meant):
+                    continue
+                right = what.to if isinstance(what, Change) else None
+                revised = [
+                    _triple(right, triple.relation) if right and is_meant else triple
+                    for triple, is_meant in zip(revised, meant, strict=True)
+                    if right or not is_meant
+                ]
             by.add(id)
-            later = {other for triple in new for other in self._due(triple, names) if other > id} - {*waiting}
-            for other in later:
-                heapq.heappush(waiting, other)
+            subjects.update(names.forms(right.subject) if right else ())
         return revised, by
 
-    def _due(self, triple: Triple, names: _Names) -> Iterator[int]:
-        """Yield the corrections that may be about a fact, by what its subject means at some time."""
-        for form in names.forms(triple.subject):
-            yield from self._facts.get(form, ())
-
-    def _revised(
-        self, id: int, triples: list[Triple], passage: Passage, names: _Names
-    ) -> tuple[list[Triple], list[Triple] | None]:
-        """Return facts after one correction, and those that it brought; None where it is about none of them."""
-        what = self._by_id[id]
-        if isinstance(what, Pin):
-            pinned = _triple(what.fact, None)
-            return [*triples, pinned], [pinned]
-        assert isinstance(what, Change | Drop)
-        if what.places and not lies_in(passage, what.places):
-            return triples, None
-        meant = [self._means(id, what.fact, triple, names) for triple in triples]
-        if not any(meant):
-            return triples, None
-        kept, new = [], []
-        for triple, is_meant in zip(triples, meant, strict=True):
-            if not is_meant:
-                kept.append(triple)
-            elif isinstance(what, Change):
-                new.append(_triple(what.to, triple.relation))
-                kept.append(new[-1])
-        return kept, new
-
     def _means(self, id: int, fact: Statement, triple: Triple, names: _Names) -> bool:
-        subject, predicate, object_ = self._patterns[id]
-        return (
-            (not fact.relation or triple.relation.value == fact.relation)
-            and normalise_name(triple.predicate) == predicate
-            and normalise_name(names.shown(triple.subject, before=id)) == subject
-            and normalise_name(names.shown(triple.object, before=id)) == object_
-        )
+        shown = (names.shown(end, before=id) for end in (triple.subject, triple.object))
+        is_of_type = triple.relation.value == fact.relation or not fact.relation
+        return is_of_type and tuple(map(normalise_name, (*shown, triple.predicate))) == self._patterns[id]
 
     def transitions(self, form: str) -> frozenset[Transition]:
         """Return all that may become of a name that is written so, in whichever passage."""
@@ -243,19 +205,9 @@ class Corrections:
 
     def forms_of(self, id: int) -> set[str]:
         """Return the normal forms of names by which passages are found that a correction may be about."""
-        what = self._by_id[id]
-        if isinstance(what, Change | Drop):
+        if id in self._facts:
             return {self._patterns[id][0]}
         return {form for form, renames in self._renames.items() if any(one.id == id for one in renames)}
-
-    def merges_of(self, name: str) -> set[int]:
-        """Return the corrections that make another name of a name everywhere."""
-        return {id for id, _ in self.history(normalise_name(name), None)}
-
-    def pinned_in(self, id: int) -> set[str]:
-        """Return the passages that a correction pins a fact in."""
-        what = self._by_id[id]
-        return {what.passage} if isinstance(what, Pin) else set()
 
     def kept_apart(self) -> dict[tuple[str, str], int]:
         """Return {(smaller, larger normal form) of two names that are kept apart: the correction that says so}."""
@@ -281,9 +233,7 @@ class _Names:
 
     def __init__(self, corrections: Corrections, passage: Passage) -> None:
         self.used: set[int] = set()
-        self._corrections = corrections
-        self._passage = passage
-        self._histories: dict[str, list[tuple[int, str]]] = {}
+        self._history = cache(partial(corrections.history, passage=passage))
         self._written: dict[str, set[str]] = defaultdict(set)
 
     def shown(self, name: str, before: int = 0) -> str:
@@ -309,16 +259,10 @@ class _Names:
         """Return {normal form of a name that was shown: its other normal forms in this passage}."""
         return {form: tuple(sorted(others)) for form, others in sorted(self._written.items())}
 
-    def _history(self, form: str) -> list[tuple[int, str]]:
-        if form not in self._histories:
-            self._histories[form] = self._corrections.history(form, self._passage)
-        return self._histories[form]
 
-
-def _triple(fact: Statement, relation: RelationType | None) -> Triple:
+def _triple(fact: Statement, relation: str = "") -> Triple:
     """Return a fact that a user states, of this relation type where he names none."""
-    own = RelationType(fact.relation) if fact.relation or relation is None else relation
-    return Triple(fact.subject, fact.predicate, fact.object, own, 1.0)
+    return Triple(fact.subject, fact.predicate, fact.object, RelationType(fact.relation or relation), 1.0)
 
 
 def _collapsed(triples: Iterable[Triple], names: _Names) -> tuple[tuple[Triple, ...], list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
@@ -100,7 +101,7 @@ class Split:
 
     def __post_init__(self) -> None:
         _check_names((self.name, self.into))
-        _check_places(self.places)
+        _check_names(self.places)
         if not self.places:
             raise BadInput(f"Nothing says where {self.name!r} is another", "Give a source, a document or a passage")
         if normalise_name(self.name) == normalise_name(self.into):
@@ -121,7 +122,7 @@ class Change:
     kind: Literal["change"] = "change"
 
     def __post_init__(self) -> None:
-        _check_places(self.places)
+        _check_names(self.places)
         if self.fact == self.to:
             raise BadInput(f"{self.fact} would stay as it is", "Say what it should be instead")
 
@@ -139,7 +140,7 @@ class Drop:
     kind: Literal["drop"] = "drop"
 
     def __post_init__(self) -> None:
-        _check_places(self.places)
+        _check_names(self.places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ class Pin:
     kind: Literal["pin"] = "pin"
 
     def __post_init__(self) -> None:
-        _check_places((self.passage,))
+        _check_names((self.passage,))
         if not self.fact.relation:
             raise BadInput(f"{self.fact} has no relation type", "Give one: a pinned fact stands with it")
 
@@ -216,28 +217,18 @@ def _check_names(names: Iterable[str]) -> None:
     for name in names:
         _check_text(name)
         if not normalise_name(name):
-            raise BadInput(f"{name!r} is no name", "Give a name that is not empty")
-
-
-def _check_places(places: Iterable[str]) -> None:
-    for place in places:
-        _check_text(place)
-        if not place:
-            raise BadInput("A place is empty", "Give a source, a document or a passage")
+            raise BadInput(f"{name!r} names nothing", "Give a name, a source, a document or a passage")
 
 
 def _check_relation(name: str) -> None:
-    try:
-        relation = RelationType(name)
-    except ValueError:
-        relation = RelationType.SYNONYMY
-    if relation not in ENTITY_RELATIONS and not relation.is_own:
-        known = ", ".join(each.value for each in ENTITY_RELATIONS)
-        raise BadInput(f"{name[:60]!r} is no relation type of a fact", f"Give {known} or one of your own")
+    with suppress(ValueError):
+        if (relation := RelationType(name)) in ENTITY_RELATIONS or relation.is_own:
+            return
+    known = ", ".join(each.value for each in ENTITY_RELATIONS)
+    raise BadInput(f"{name[:60]!r} is no relation type of a fact", f"Give {known} or one of your own")
 
 
 def _check_text(text: str) -> None:
-    if has_controls(text) or not is_unicode(text):
-        raise BadInput(f"{text[:60]!r} cannot be kept", "Give text without control characters")
-    if len(text) > MAX_ID:
-        raise BadInput(f"{text[:60]!r}... has {len(text):,} characters", f"Give {MAX_ID:,} at most")
+    if has_controls(text) or not is_unicode(text) or len(text) > MAX_ID:
+        hint = f"Give {MAX_ID:,} characters at most, and no control characters"
+        raise BadInput(f"{text[:60]!r} cannot be kept", hint)

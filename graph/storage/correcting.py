@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from graph.corrections.apply import Corrections, Stated
-from graph.corrections.kinds import Apart, Correction, Split, What
+from graph.corrections.kinds import Apart, Correction, Pin, Split, What
 from graph.embedding.embeddings import Embedder
 from graph.errors import BadInput
 from graph.schema import entity_id
@@ -110,7 +110,7 @@ def _restated(
 ) -> tuple[Restated, ...]:
     """Return the passages that state something else than before; ``known_to`` has the changed corrections."""
     forms = {form for each in changed for form in known_to.forms_of(each.id)}
-    pinned = {key for each in changed for key in known_to.pinned_in(each.id)}
+    pinned = {each.what.passage for each in changed if isinstance(each.what, Pin)}
     # A name that is corrected away is not among those that a passage holds.
     keys = record.passages_with("names", map(entity_id, forms)) | pinned | record.corrected().keys()
     restated = []
@@ -130,7 +130,8 @@ def _check_consistent(corrections: Corrections, first_new: int) -> None:
         for name in names:
             other = meant.setdefault(normalise_name(corrections.meaning(name)), name)
             if other != name:
-                ids = corrections.merges_of(name) | corrections.merges_of(other) | {each.id}
+                renaming = (corrections.history(normalise_name(one), None) for one in (name, other))
+                ids = {each.id, *(id for steps in renaming for id, _ in steps)}
                 standing = ", ".join(str(id) for id in sorted(ids) if id < first_new)
                 raise BadInput(
                     f"{other!r} and {name!r} would be merged and kept apart, and correction {standing} stands",
