@@ -148,9 +148,8 @@ class IndexingContext(SettingsForm):
     )
     fields: dict[str, str] = Field(
         default={},
-        description="Column or key of tables and corpora to use as id, title, text or metadata. Prefix a file name to"
-        " limit it to those files.",
-        examples=[{"text": "body", "metadata": "year,author", "prices*.csv:title": "part"}],
+        description="Column or key of tables and corpora to use as id, title, text or metadata.",
+        examples=[{"text": "body", "metadata": "year,author"}],
         json_schema_extra=offered("Reading · columns and keys", "load_documents"),
     )
     metadata: dict[str, str | int | float | bool] = Field(
