@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from benchmarks.machine import describe_machine
 from graph.construction.edges import EDGE_TYPES, KIND_INDEX, EdgeKind, Edges, sort_edges
-from graph.construction.knowledge_graph import KnowledgeGraph
+from graph.construction.knowledge_graph import KnowledgeGraph, StoredPassages, table_of_passages
 from graph.relations import PassageLink as Link
 from graph.relationships.concept_view import RELATED_PER_CONCEPT
 from graph.relationships.conversation_search import conversation_search
@@ -117,7 +117,11 @@ class World:
             triple_passages=np.ones(self.concepts, dtype=np.int32),
             name_passages=np.ones(self.concepts, dtype=np.int32),
             name_shares=np.ones(self.concepts, dtype=np.float32),
-            passages=[Passage(_document(n), f"Title {n}", "", f"{n // 100}.jsonl") for n in range(self.documents)],
+            passages=StoredPassages(
+                table_of_passages(
+                    Passage(_document(n), f"Title {n}", "", f"{n // 100}.jsonl") for n in range(self.documents)
+                )
+            ),
             passage_vectors=np.ones((self.documents, 1), dtype=np.float32),
             facts=facts_of({}),
             aliases=[],

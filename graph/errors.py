@@ -46,10 +46,6 @@ class BadInput(MaraError, ValueError):
     exit_code = 2
 
 
-class UnknownColumn(BadInput):
-    """A field is mapped to a column or key that the documents do not have."""
-
-
 class WorkspaceMissing(BadInput):
     """There is no workspace at that place, or it holds no passage yet."""
 

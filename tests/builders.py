@@ -6,7 +6,7 @@ import hashlib
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graph.construction.bm25 import SparseIndex, terms, write_index
 from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, sort_edges
-from graph.construction.knowledge_graph import KnowledgeGraph
+from graph.construction.knowledge_graph import KnowledgeGraph, StoredPassages, table_of_passages
 from graph.moments import first_moment
 from graph.publish.chroma_store import ChromaSet
 from graph.publish.derive import publish
@@ -172,6 +172,11 @@ def bm25_of(contents: Sequence[str]) -> SparseIndex:
         return SparseIndex.load(Path(folder) / "bm25", len(contents))
 
 
+def stored(passages: Iterable[Passage]) -> StoredPassages:
+    """Return passages as a snapshot holds them."""
+    return StoredPassages(table_of_passages(passages))
+
+
 def typed_graph(n_entities: int, n_passages: int, edges: Sequence[tuple[int, int, EdgeKind, float]]) -> KnowledgeGraph:
     """Return a graph of bare nodes with the given edges (source, target, kind, weight)."""
     columns = list(zip(*edges, strict=True)) or [()] * 4
@@ -184,7 +189,7 @@ def typed_graph(n_entities: int, n_passages: int, edges: Sequence[tuple[int, int
         triple_passages=np.ones(n_entities, dtype=np.int32),
         name_passages=np.ones(n_entities, dtype=np.int32),
         name_shares=np.ones(n_entities, dtype=np.float32),
-        passages=tuple(passage_of(f"p{i}", "", f"text {i}") for i in range(n_passages)),
+        passages=stored(passage_of(f"p{i}", "", f"text {i}") for i in range(n_passages)),
         passage_vectors=np.zeros((n_passages, DIMENSION), dtype=np.float32),
         facts=facts_of({}),
         aliases=(),

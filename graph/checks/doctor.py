@@ -233,10 +233,10 @@ _SEARCHES = 20
 def open_snapshot(folder: Path) -> tuple[Finding, KnowledgeGraph | None]:
     """Read a snapshot and its word index, all of their numbers and texts."""
     try:
-        graph = load(folder, thorough=True)
+        graph = load(folder)
         named = chain(graph.entity_names, graph.entity_labels, graph.aliases)
         deque(chain(named, graph.passages, graph.facts, graph.facts.rows), maxlen=0)
-        words = SparseIndex.load(folder / "bm25", len(graph.passages), thorough=True)
+        words = SparseIndex.load(folder / "bm25", len(graph.passages))
     except Exception as fault:
         # Whatever a damaged file makes its reader raise.
         return repairable("snapshot", f"The snapshot cannot be read ({fault})", [folder.name]), None

@@ -12,13 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.arrays import ArrayWriter
-from graph.construction.columns import LazySequence, SortedMapping, TextTable, check_bounds, check_range, load_array
+from graph.construction.columns import (
+    ArrayWriter,
+    LazySequence,
+    SortedMapping,
+    TextTable,
+    check_bounds,
+    check_range,
+    load_array,
+)
 from graph.text import is_unspaced, tokens
 
 _K1, _B = 1.5, 0.75
-_SCANNED = 8
-"""The sums of so many passages are read in the time that one takes whose place is looked up."""
 
 
 class SparseIndex:
@@ -47,71 +52,48 @@ class SparseIndex:
         self.starts = starts
         self.numbers = numbers
         self.n_passages = n_passages
-        self._sums: list[NDArray[np.float32]] = []
 
     @staticmethod
-    def load(folder: Path, n_passages: int, *, thorough: bool = False) -> SparseIndex:
+    def load(folder: Path, n_passages: int) -> SparseIndex:
         """Open an index; what is large stays on disk, memory-mapped, the terms included.
 
         Args:
             folder: holds it.
             n_passages: how many passages there are.
-            thorough: look at every number of what is large, too.
 
         Raises:
             OSError: a file cannot be read.
             ValueError: it is damaged.
         """
-        table = TextTable.load(folder, "terms", 1, thorough=thorough)
+        table = TextTable.load(folder, "terms", 1)
         numbers = load_array(folder / "numbers.npy", np.int32, (len(table),))
-        check_range(numbers, len(table), thorough=thorough)
+        check_range(numbers, len(table))
         starts = load_array(folder / "starts.npy", np.int64, (len(table) + 1,))
         passages = load_array(folder / "passages.npy", np.int32, (None,))
         weights = load_array(folder / "weights.npy", np.float32, (len(passages),))
-        check_bounds(starts, len(passages), thorough=thorough)
-        check_range(passages, n_passages, thorough=thorough)
+        check_bounds(starts, len(passages))
+        check_range(passages, n_passages)
         by_term = SortedMapping(table.column(0), LazySequence(len(numbers), numbers.item))
         return SparseIndex(weights, passages, starts, by_term, n_passages)
 
     def scores(self, question: str) -> NDArray[np.float64]:
         """Return the BM25 score of every passage, shape (n_passages,); zeros when no word is known."""
-        scores = np.zeros(self.n_passages, dtype=np.float32)
-        for passages, weights in self._postings(question):
-            scores[passages] += weights
-        return scores.astype(np.float64)
+        return self._sums(question).astype(np.float64)
 
     def best(self, question: str, k: int, shown: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
         """Return (passage, score) of the best ``k`` passages that hold any word of a question, ties by index.
-
-        The time is that of going through the passages that hold each word. The sums of all are gone through only where
-        these are many.
 
         Args:
             question: any text.
             k: how many are wanted.
             shown: whether each passage may be returned, shape (n_passages,).
         """
-        postings = self._postings(question)
-        if k < 1 or not postings:
-            return []
-        try:
-            # Made once for each question at a time, and put back as zeros.
-            sums = self._sums.pop()
-        except IndexError:
-            sums = np.zeros(self.n_passages, dtype=np.float32)
-        for passages, weights in postings:
-            sums[passages] += weights
-        rows_of_terms = [passages for passages, _ in postings]
-        is_scanned = sum(map(len, rows_of_terms)) * _SCANNED > len(sums)
-        near = _near(sums, rows_of_terms, k, shown, is_scanned=is_scanned)
-        best_sums = sums[near]
-        if is_scanned:
-            sums[:] = 0
-        for passages in rows_of_terms if not is_scanned else ():
-            sums[passages] = 0
-        self._sums.append(sums)
-        order = np.lexsort((near, -best_sums))[:k]
-        return list(zip(near[order].tolist(), best_sums[order].astype(np.float64).tolist(), strict=True))
+        sums = self._sums(question)
+        near = np.flatnonzero(sums if shown is None else sums * shown)
+        if 0 < k < len(near):
+            near = near[sums[near] >= np.partition(sums[near], -k)[-k]]
+        best = near[np.lexsort((near, -sums[near]))][: max(0, k)]
+        return list(zip(best.tolist(), sums[best].astype(np.float64).tolist(), strict=True))
 
     def held_words(self, question: str, rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return the weight of each known word of a question, its IDF, and whether each of some passages holds it.
@@ -124,11 +106,13 @@ class SparseIndex:
         weights = inverse_frequency(self.n_passages, np.array([*map(len, holders)], dtype=np.int64))
         return weights, np.array(occurrences, dtype=np.bool_).reshape(len(holders), len(rows))
 
-    def _postings(self, question: str) -> list[tuple[NDArray[np.intp], NDArray[np.float32]]]:
-        """Return passages and weights of each known term of a question, as often as it stands there."""
-        known = [number for term in terms(question) if (number := self.numbers.get(term)) is not None]
-        places = [slice(self.starts.item(number), self.starts.item(number + 1)) for number in known]
-        return [(self.passages[place].astype(np.intp), self.weights[place]) for place in places]
+    def _sums(self, question: str) -> NDArray[np.float32]:
+        """Return of every passage the sum of its weights for each known term, as often as it stands in a question."""
+        sums = np.zeros(self.n_passages, dtype=np.float32)
+        for number in (self.numbers[term] for term in terms(question) if term in self.numbers):
+            place = slice(self.starts.item(number), self.starts.item(number + 1))
+            sums[self.passages[place]] += self.weights[place]
+        return sums
 
 
 def write_index(
@@ -164,27 +148,6 @@ def write_index(
     TextTable.of_strings(ordered).save(folder, "terms")
     np.save(folder / "numbers.npy", np.array([vocabulary[term] for term in ordered], dtype=np.int32))
     np.save(folder / "starts.npy", np.cumsum([0, *frequency.tolist()]))
-
-
-def _near(
-    sums: NDArray[np.float32],
-    postings: Sequence[NDArray[np.intp]],
-    k: int,
-    shown: NDArray[np.bool_] | None,
-    *,
-    is_scanned: bool,
-) -> NDArray[np.intp]:
-    """Return passages among which the best ``k`` are, ascending.
-
-    The passages of one term differ: the k-th best of them is no better than the k-th best of all.
-    """
-    parts = postings if shown is None else [passages[shown[passages]] for passages in postings]
-    rarest = min((passages for passages in parts if len(passages) >= k), key=len, default=None)
-    least = np.float32(0) if rarest is None else np.partition(sums[rarest], -k)[-k]
-    if not is_scanned:
-        return np.unique(np.concatenate([passages[sums[passages] >= least] for passages in parts]))
-    near = np.flatnonzero(sums >= least if least > 0 else sums)
-    return near if shown is None else near[shown[near]]
 
 
 def inverse_frequency(n_passages: int, frequency: NDArray[np.integer]) -> NDArray[np.float64]:

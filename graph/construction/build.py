@@ -8,20 +8,21 @@ graph depends on its corpus alone and not on the order in which it was indexed.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.arrays import (
+from graph.construction.bm25 import write_index
+from graph.construction.columns import (
     BLOCK,
     ID_TYPE,
     Array,
@@ -38,9 +39,10 @@ from graph.construction.arrays import (
     save_run,
     unpacked,
 )
-from graph.construction.bm25 import write_index
-from graph.construction.edge_weights import (
+from graph.construction.edges import (
+    EDGE_TYPES,
     PASSAGE_CLASSES,
+    RELATION_KINDS,
     class_cuts,
     fact_edges,
     is_kept,
@@ -49,9 +51,10 @@ from graph.construction.edge_weights import (
     near_name_edges,
     nearest_pairs,
     passage_edges,
+    sort_edges,
     title_shares,
+    write_arcs,
 )
-from graph.construction.edges import EDGE_TYPES, RELATION_KINDS, sort_edges, write_arcs
 from graph.construction.knowledge_graph import (
     BUILT_IN,
     KnowledgeGraph,
@@ -83,7 +86,6 @@ TRIPLE = np.dtype([("high", "i4"), ("kind", "u1"), ("confidence", "f8")])
 SCRATCH = "building"
 """The folder beside a generation's files of what is removed when the build is done."""
 
-_LAYOUT = "layout.json"
 _VECTORS, _PAIRS = 2_048, 1 << 20
 
 
@@ -133,8 +135,7 @@ def build_generation(
         processes = build_processes(n_passages) if root else 0
     try:
         shards = shards_of(record, sizes.shard or shard_size(n_passages), cache)
-        (scratch / _LAYOUT).write_text(json.dumps([str(root), *map(asdict, shards)], default=str), encoding="utf-8")
-        build = Build(record, folder, shards)
+        build = Build(record, folder, shards, root)
         with Workers(build, processes) as workers:
             build.run(workers, cache, sizes, on_stage)
     finally:
@@ -152,20 +153,14 @@ def derive_graph(record: Record, folder: Path | None = None) -> KnowledgeGraph:
 class Build:
     """One build: its stages, and the tasks of these that several processes may share."""
 
-    def __init__(self, record: Record, folder: Path, shards: Sequence[Shard]) -> None:
+    def __init__(self, record: Record, folder: Path, shards: Sequence[Shard], root: Path | None = None) -> None:
         self.record = record
         self.folder = folder
         self._shards = shards
+        self._root = root
 
-    @staticmethod
-    def load(folder: Path) -> Build:
-        """Return the build that another process does in a generation's folder."""
-        root, *shards = json.loads((folder / SCRATCH / _LAYOUT).read_text(encoding="utf-8"))
-        return Build(
-            Workspace(Path(root)).open_record(),
-            folder,
-            [Shard(**{**shard, "folder": Path(shard["folder"])}) for shard in shards],
-        )
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self._root, self.folder, self._shards)
 
     def run(self, workers: Workers, cache: Path, sizes: Sizes, begin: Callable[[str], object]) -> None:
         """Do one stage after the other."""
@@ -585,6 +580,11 @@ class Build:
         ranges = (self._rows("posting_terms", "postings", *each) for each in even_ranges(frequency, budget))
         postings_of = ((terms, term_columns["passage"], term_columns["times"]) for terms, term_columns in ranges)
         write_index(self.folder / "bm25", vocabulary, frequency, joined(lengths, np.int64), postings_of)
+
+
+def _reopened(root: Path, folder: Path, shards: Sequence[Shard]) -> Build:
+    """Return a build as another process works on it, with the record opened anew."""
+    return Build(Workspace(root).open_record(), folder, shards)
 
 
 _NO_CHUNKS = np.zeros((0, 2), dtype=np.uint64)

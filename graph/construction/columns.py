@@ -1,24 +1,27 @@
 """Columns that are read an element at a time: text and lists of whole numbers, in memory or memory-mapped from disk.
 
 A snapshot of many names and texts is open at once this way: nothing of it becomes a Python object before it is asked
-for, and what is not asked for is not even read.
+for, and what is not asked for is not even read. Arrays are written a block at a time: the files are those of
+``numpy.save``.
 """
 
 from __future__ import annotations
 
+import heapq
 import mmap
 import tokenize
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from operator import eq
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+Array = NDArray[Any]
 T = TypeVar("T")
 
 _KEPT_KEYS = 1 << 15
@@ -74,13 +77,11 @@ class TextTable:
         width: how many strings a row has.
     """
 
-    def __init__(
-        self, text: NDArray[np.uint8], bounds: NDArray[np.int64], width: int, *, thorough: bool = True
-    ) -> None:
+    def __init__(self, text: NDArray[np.uint8], bounds: NDArray[np.int64], width: int) -> None:
         """Take a block and its bounds. Raises ValueError where they are not those of whole rows in that block."""
         if width < 1 or (len(bounds) - 1) % width:
             raise ValueError(f"{len(bounds)} bounds are not those of rows of {width} strings")
-        check_bounds(bounds, len(text), thorough=thorough)
+        check_bounds(bounds, len(text))
         self.text = text.data
         self.bounds = bounds
         self.width = width
@@ -116,14 +117,11 @@ class TextTable:
         np.save(folder / f"{name}.bounds.npy", self.bounds)
 
     @staticmethod
-    def load(folder: Path, name: str, width: int, rows: int | None = None, *, thorough: bool = True) -> TextTable:
-        """Read a table, of so many rows where that is known. Raises OSError or ValueError when it is damaged.
-
-        Without ``thorough``, of a long one only the ends are looked at.
-        """
+    def load(folder: Path, name: str, width: int, rows: int | None = None) -> TextTable:
+        """Read a table, of so many rows where that is known. Raises OSError or ValueError when it is damaged."""
         n_bounds = None if rows is None else rows * width + 1
         bounds = load_array(folder / f"{name}.bounds.npy", np.int64, (n_bounds,))
-        return TextTable(load_array(folder / f"{name}.text.npy", np.uint8, (None,)), bounds, width, thorough=thorough)
+        return TextTable(load_array(folder / f"{name}.text.npy", np.uint8, (None,)), bounds, width)
 
 
 class TextColumn(LazySequence[str]):
@@ -163,9 +161,9 @@ class IntLists(LazySequence[tuple[int, ...]]):
         values: all lists' elements.
     """
 
-    def __init__(self, starts: NDArray[np.int32], values: NDArray[np.int32], *, thorough: bool = True) -> None:
+    def __init__(self, starts: NDArray[np.int32], values: NDArray[np.int32]) -> None:
         """Take starts and values. Raises ValueError where the lists do not cover the values one after the other."""
-        check_bounds(starts, len(values), thorough=thorough)
+        check_bounds(starts, len(values))
         super().__init__(len(starts) - 1, self._list)
         self.starts = starts
         self.values = values
@@ -181,14 +179,11 @@ class IntLists(LazySequence[tuple[int, ...]]):
         return has_marked
 
     @staticmethod
-    def load(folder: Path, name: str, lists: int, limit: int, *, thorough: bool = True) -> IntLists:
-        """Read so many lists of numbers from 0 to limit - 1. Raises OSError or ValueError when they are damaged.
-
-        Without ``thorough``, of long ones only the ends are looked at.
-        """
+    def load(folder: Path, name: str, lists: int, limit: int) -> IntLists:
+        """Read so many lists of numbers from 0 to limit - 1. Raises OSError or ValueError when they are damaged."""
         starts = load_array(folder / f"{name}.starts.npy", np.int32, (lists + 1,))
         values = load_array(folder / f"{name}.values.npy", np.int32, (None,))
-        return IntLists(starts, check_range(values, limit, thorough=thorough), thorough=thorough)
+        return IntLists(starts, check_range(values, limit))
 
 
 class SortedMapping(Mapping[str, T], Generic[T]):
@@ -270,18 +265,174 @@ def expect_scattered_reads(array: NDArray[Any]) -> None:
         base.madvise(mmap.MADV_RANDOM)
 
 
-def check_range(values: NDArray[Any], limit: int, *, thorough: bool = True) -> NDArray[Any]:
+def check_range(values: NDArray[Any], limit: int) -> NDArray[Any]:
     """Return the values. Raises ValueError where one of them is negative or not below ``limit``.
 
-    Without ``thorough``, more of them than a process should read when it opens them are not looked at.
+    More of them than a process should read when it opens them are not looked at.
     """
-    if (thorough or values.size <= CHECKED_TO) and len(values) and not 0 <= values.min() <= values.max() < limit:
+    if 0 < values.size <= CHECKED_TO and not 0 <= values.min() <= values.max() < limit:
         raise ValueError(f"values from {values.min()} to {values.max()} should be within 0 and {limit - 1}")
     return values
 
 
-def check_bounds(bounds: NDArray[Any], end: int, *, thorough: bool = True) -> None:
-    """Raise ValueError where the bounds do not ascend from 0 to ``end``; without ``thorough``, see `check_range`."""
-    seen = bounds if thorough or len(bounds) <= CHECKED_TO else bounds[[0, -1]]
+def check_bounds(bounds: NDArray[Any], end: int) -> None:
+    """Raise ValueError where the bounds do not ascend from 0 to ``end``; of many, the ends are looked at."""
+    seen = bounds if len(bounds) <= CHECKED_TO else bounds[[0, -1]]
     if not len(seen) or seen[0] != 0 or seen[-1] != end or (seen[1:] < seen[:-1]).any():
         raise ValueError(f"the bounds of the parts do not ascend from 0 to {end}")
+
+
+BLOCK = 4_096
+"""Rows that are written or computed together."""
+
+
+class ArrayWriter:
+    """Writes one array, block after block; how long it is shows when it is closed."""
+
+    def __init__(self, path: Path, dtype: DTypeLike, row: tuple[int, ...] = ()) -> None:
+        """Open a file for an array whose rows have the shape ``row``."""
+        self._dtype = np.dtype(dtype)
+        self._row = row
+        self._length = 0
+        self._file = path.open("wb")
+        self._write_header()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # The header is as long whatever the length: numpy leaves room for it to grow.
+        self._file.seek(0)
+        self._write_header()
+        self._file.close()
+
+    def __len__(self) -> int:
+        return self._length
+
+    def append(self, block: Array) -> None:
+        """Write some more rows."""
+        self._length += len(block)
+        self._file.write(np.ascontiguousarray(block, dtype=self._dtype).reshape(-1).view(np.uint8).data)
+
+    def _write_header(self) -> None:
+        shape = (self._length, *self._row)
+        header = {"descr": np.lib.format.dtype_to_descr(self._dtype), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self._file, header)
+
+
+class TextWriter:
+    """Writes the two files of a `TextTable`, string after string."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._text = ArrayWriter(folder / f"{name}.text.npy", np.uint8)
+        self._bounds = ArrayWriter(folder / f"{name}.bounds.npy", np.int64)
+        self._bounds.append(np.zeros(1, dtype=np.int64))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._text.__exit__()
+        self._bounds.__exit__()
+
+    def append(self, strings: Iterable[str]) -> None:
+        """Write some more strings. Raises ValueError where one is no Unicode text."""
+        self.append_table(TextTable.of_strings(strings))
+
+    def append_table(self, table: TextTable) -> None:
+        """Write the strings of a table."""
+        before = len(self._text)
+        self._text.append(np.asarray(table.text))
+        self._bounds.append(np.asarray(table.bounds[1:]) + before)
+
+
+class Columns:
+    """A folder of arrays and tables of text that one stage writes, and others read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def save(self, **arrays: Array) -> None:
+        """Write some arrays, each under its name."""
+        for name, array in arrays.items():
+            np.save(self.folder / f"{name}.npy", array)
+
+    def save_texts(self, name: str, strings: Iterable[str]) -> None:
+        """Write strings. Raises ValueError where one is no Unicode text."""
+        TextTable.of_strings(strings).save(self.folder, name)
+
+    def array(self, name: str) -> Array:
+        """Return an array, read-only and memory-mapped."""
+        return np.asarray(np.lib.format.open_memmap(self.folder / f"{name}.npy", mode="r"))
+
+    def texts(self, name: str, width: int = 1) -> TextTable:
+        """Return a table of text, memory-mapped."""
+        return TextTable(self.array(f"{name}.text"), self.array(f"{name}.bounds"), width)
+
+    def strings(self, name: str, start: int = 0, end: int | None = None) -> list[str]:
+        """Return the strings of a table from one place to another."""
+        bounds = self.array(f"{name}.bounds")[start : None if end is None else end + 1]
+        if len(bounds) < 2:
+            return []
+        block = bytes(self.array(f"{name}.text")[bounds[0] : bounds[-1]])
+        return [str(block[begin:stop], "utf-8") for begin, stop in pairwise((bounds - bounds[0]).tolist())]
+
+
+def in_blocks(rows: Iterable[T]) -> Iterator[list[T]]:
+    """Yield some rows, some thousand at a time."""
+    rest = iter(rows)
+    while block := list(islice(rest, BLOCK)):
+        yield block
+
+
+def joined(parts: Sequence[Array], dtype: DTypeLike) -> Array:
+    """Return one array of the elements of all parts."""
+    return np.concatenate(parts).astype(dtype, copy=False) if parts else np.zeros(0, dtype=dtype)
+
+
+def rows_of(keys: Array, start: int, end: int) -> slice:
+    """Return which rows of a column of ascending numbers hold those from ``start`` to ``end``."""
+    # Of the column's own type: another would have numpy convert the whole of it.
+    low, high = np.searchsorted(keys, np.array([start, end], dtype=keys.dtype))
+    return slice(int(low), int(high))
+
+
+ID_TYPE = np.dtype("S12")
+Ids = NDArray[np.bytes_]
+"""Ids of one kind as the bytes of their hashes, which are in the order of the ids."""
+
+
+def packed(ids: Iterable[str]) -> Ids:
+    """Return the bytes of ids as `graph.schema.stable_id` makes them."""
+    return np.array([bytes.fromhex(key[-2 * ID_TYPE.itemsize :]) for key in ids], dtype=ID_TYPE)
+
+
+def unpacked(ids: Ids, kind: str) -> list[str]:
+    """Return the ids of a kind as they are written."""
+    # numpy leaves out the zeros at the end.
+    return [f"{kind}-{key.ljust(ID_TYPE.itemsize, bytes(1)).hex()}" for key in ids.tolist()]
+
+
+def find(ids: Ids, sought: Ids) -> NDArray[np.int64]:
+    """Return where each of the sought ids stands among some that ascend; -1 where it does not."""
+    at = np.searchsorted(ids, sought)
+    return np.where(np.append(ids, ids[:1])[at] == sought, at, -1) if len(ids) else np.full(len(sought), -1)
+
+
+def save_run(columns: Columns, name: str, pairs: set[tuple[str, int]]) -> None:
+    """Write some texts with their entities, in order."""
+    ordered = sorted(pairs)
+    columns.save_texts(name, (text for text, _ in ordered))
+    columns.save(**{f"{name}.entities": np.array([entity for _, entity in ordered], dtype=np.int32)})
+
+
+def merged_runs(runs: Sequence[Columns], name: str) -> Iterator[tuple[str, int]]:
+    """Yield the texts of all runs with their entities, in order."""
+    return heapq.merge(*(_read_run(columns, name) for columns in runs))
+
+
+def _read_run(columns: Columns, name: str) -> Iterator[tuple[str, int]]:
+    entities = columns.array(f"{name}.entities")
+    for start in range(0, len(entities), BLOCK):
+        block = entities[start : start + BLOCK].tolist()
+        yield from zip(columns.strings(name, start, start + len(block)), block, strict=True)

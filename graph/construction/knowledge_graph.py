@@ -61,6 +61,7 @@ class FactTable(SortedMapping[GraphFact]):
     """Facts by their ids, ascending: a table of id, subject, predicate and object, and columns beside it.
 
     Attributes:
+        table: id, subject, predicate and object of each.
         ends: node indices of subjects and objects, shape (n, 2).
         relations: each fact's relation type, by its place in ``types``.
         types: the built-in relation types, and the own ones of the facts.
@@ -79,7 +80,7 @@ class FactTable(SortedMapping[GraphFact]):
         passages: IntLists,
         own: Sequence[RelationType] = (),
     ) -> None:
-        self._table = table
+        self.table = table
         self.ends = ends
         self.relations = relations
         self.types = (*BUILT_IN, *own)
@@ -90,34 +91,20 @@ class FactTable(SortedMapping[GraphFact]):
 
     @staticmethod
     def load(
-        folder: Path,
-        n_facts: int,
-        n_entities: int,
-        n_passages: int,
-        own: Sequence[RelationType] = (),
-        *,
-        thorough: bool = True,
+        folder: Path, n_facts: int, n_entities: int, n_passages: int, own: Sequence[RelationType] = ()
     ) -> FactTable:
-        """Read a table. Raises OSError or ValueError when it is damaged.
-
-        Without ``thorough``, of what is large only the ends are looked at.
-        """
-        table = FactTable.load_texts(folder, n_facts, thorough=thorough)
+        """Read a table. Raises OSError or ValueError when it is damaged."""
+        table = TextTable.load(folder, "facts", FactTable._WIDTH, n_facts)
         ends = load_array(folder / "fact_ends.npy", np.int32, (n_facts, 2))
         relations = load_array(folder / "fact_relations.npy", np.uint8, (n_facts,))
-        passages = IntLists.load(folder, "fact_passages", n_facts, n_passages, thorough=thorough)
-        check_range(relations, len(BUILT_IN) + len(own), thorough=thorough)
-        check_range(ends, n_entities, thorough=thorough)
+        passages = IntLists.load(folder, "fact_passages", n_facts, n_passages)
+        check_range(relations, len(BUILT_IN) + len(own))
+        check_range(ends, n_entities)
         return FactTable(table, ends, relations, passages, own)
-
-    @staticmethod
-    def load_texts(folder: Path, n_facts: int, *, thorough: bool = True) -> TextTable:
-        """Read id, subject, predicate and object of each fact alone. Raises and looks as `load` does."""
-        return TextTable.load(folder, "facts", FactTable._WIDTH, n_facts, thorough=thorough)
 
     def _fact(self, place: int) -> GraphFact:
         """Return one fact. Raises ValueError where its text cannot be read."""
-        _, subject, predicate, object_ = self._table.row(place)
+        _, subject, predicate, object_ = self.table.row(place)
         fact = Fact(subject, predicate, object_, self.types[self.relations.item(place)])
         return GraphFact(fact, self.ends.item(place, 0), self.ends.item(place, 1), self.passages.at(place))
 
@@ -134,13 +121,13 @@ class StoredPassages(LazySequence[Passage]):
 
     def __init__(self, table: TextTable) -> None:
         super().__init__(len(table), self._passage)
-        self._table = table
+        self.table = table
         self.ids = table.column(0)
         self.sources = table.column(3)
 
     def _passage(self, index: int) -> Passage:
         """Return one passage. Raises ValueError where its text or metadata cannot be read."""
-        key, title, text, source, metadata = self._table.row(index)
+        key, title, text, source, metadata = self.table.row(index)
         return Passage(key, title, text, source, json.loads(metadata))
 
 
@@ -188,7 +175,7 @@ class KnowledgeGraph:
     triple_passages: NDArray[np.int32]
     name_passages: NDArray[np.int32]
     name_shares: NDArray[np.float32]
-    passages: Sequence[Passage]
+    passages: StoredPassages
     passage_vectors: NDArray[np.float32]
     facts: FactTable
     aliases: Sequence[tuple[str, int]]
@@ -219,28 +206,19 @@ class KnowledgeGraph:
         place = self.entity_types.item(node) if node < len(self.entity_types) else 0
         return self.own.entity_types[place - 1] if place else None
 
-    @cached_property
+    @property
     def passage_ids(self) -> Sequence[str]:
         """The passages' ids, in their order: without reading the passages themselves."""
-        passages = self.passages
-        return passages.ids if isinstance(passages, StoredPassages) else tuple(passage.id for passage in passages)
+        return self.passages.ids
 
     @cached_property
     def passage_index(self) -> Mapping[str, int]:
         """Passage id -> position among the passages."""
-        passages = self.passages
-        if isinstance(passages, StoredPassages):
-            return SortedMapping(passages.ids, range(len(passages)))
-        return {key: index for index, key in enumerate(self.passage_ids)}
+        return SortedMapping(self.passages.ids, range(len(self.passages)))
 
     def passages_from(self, source: str, most: int) -> list[int]:
         """Return the places of a source's passages, ascending; none where it has more than ``most``."""
-        passages = self.passages
-        if isinstance(passages, StoredPassages):
-            matching = passages.sources.places_of(source)
-        else:
-            matching = (place for place, passage in enumerate(passages) if passage.source == source)
-        places = list(islice(matching, most + 1))
+        places = list(islice(self.passages.sources.places_of(source), most + 1))
         return places if len(places) <= most else []
 
     def parts_of(self, document: str, source: str, most: int) -> list[int]:
@@ -379,13 +357,11 @@ def _own_types(header: Mapping[str, Any]) -> OwnTypes:
     return own_types_of(header["own_types"]) if "own_types" in header else NO_TYPES
 
 
-def load(folder: Path, *, thorough: bool = False) -> KnowledgeGraph:
+def load(folder: Path) -> KnowledgeGraph:
     """Open a snapshot; what is large stays on disk, memory-mapped, and is not read.
 
     Args:
         folder: holds it.
-        thorough: look at every number of what is large, too. Without, such a file has to have the right size, and
-            what is wrong inside shows when it is read.
 
     Raises:
         OSError: a file cannot be read.
@@ -394,13 +370,17 @@ def load(folder: Path, *, thorough: bool = False) -> KnowledgeGraph:
     """
     header = load_header(folder)
     n_entities, n_passages, n_facts, own = header["entities"], header["passages"], header["facts"], _own_types(header)
-    entities = TextTable.load(folder, "entities", 2, n_entities, thorough=thorough)
-    aliases = TextTable.load(folder, "aliases", 1, thorough=thorough)
+    entities = TextTable.load(folder, "entities", 2, n_entities)
+    aliases = TextTable.load(folder, "aliases", 1)
     alias_names = aliases.column(0)
     alias_entities = load_array(folder / "alias_entities.npy", np.int32, (len(aliases),))
-    check_range(alias_entities, n_entities, thorough=thorough)
-    passages = TextTable.load(folder, "passages", StoredPassages.WIDTH, n_passages, thorough=thorough)
-    edges = load_edges(folder, header["edges"], n_entities, n_entities + n_passages, own, thorough=thorough)
+    check_range(alias_entities, n_entities)
+    passages = TextTable.load(folder, "passages", StoredPassages.WIDTH, n_passages)
+    entity_types = np.zeros(0, dtype=np.uint8)
+    if own.entities:
+        types = load_array(folder / "entity_types.npy", np.uint8, (n_entities,))
+        entity_types = check_range(types, len(own.entities) + 1)
+    edges = load_edges(folder, header["edges"], n_entities, n_entities + n_passages, own)
     return KnowledgeGraph(
         generation=header["generation"],
         commit_id=header["commit_id"],
@@ -412,76 +392,38 @@ def load(folder: Path, *, thorough: bool = False) -> KnowledgeGraph:
         name_shares=load_array(folder / "name_shares.npy", np.float32, (n_entities,)),
         passages=StoredPassages(passages),
         passage_vectors=load_array(folder / "passage_vectors.npy", np.float32, (n_passages, None)),
-        facts=FactTable.load(folder, n_facts, n_entities, n_passages, own.relation_types, thorough=thorough),
+        facts=FactTable.load(folder, n_facts, n_entities, n_passages, own.relation_types),
         aliases=LazySequence(len(aliases), lambda index: (alias_names[index], alias_entities.item(index))),
         names=NameMatcher(
-            load_lists(folder, "spellings", n_entities, thorough=thorough),
-            load_lists(folder, "first_words", np.iinfo(np.int32).max, thorough=thorough),
+            load_lists(folder, "spellings", n_entities),
+            load_lists(folder, "first_words", np.iinfo(np.int32).max),
         ),
         edges=edges,
         own=own,
-        entity_types=load_entity_types(folder, n_entities, own, thorough=thorough),
+        entity_types=entity_types,
         arcs=load_arcs(
             folder,
             (edges.target, edges.kind, edges.weight),
             n_entities,
             n_entities + n_passages,
             len(kinds_with(own.relation_types)),
-            thorough=thorough,
         ),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotRows:
-    """The facts, the passages and their vectors, for who needs nothing else of a snapshot.
-
-    Attributes:
-        facts: id, subject, predicate and object of each, by id.
-        passages: id, title, text, source and metadata of each, by id.
-        passage_vectors: unit vectors, (n_passages, dimension).
-    """
-
-    facts: TextTable
-    passages: TextTable
-    passage_vectors: NDArray[np.float32]
-
-    def passage(self, row: int) -> Passage:
-        """Return one passage. Raises ValueError where its text or metadata cannot be read."""
-        return StoredPassages(self.passages).at(row)
-
-
-def load_rows(folder: Path) -> SnapshotRows:
-    """Open facts and passages of a snapshot. Raises as `load` does."""
-    header = load_header(folder)
-    return SnapshotRows(
-        facts=FactTable.load_texts(folder, header["facts"], thorough=False),
-        passages=TextTable.load(folder, "passages", StoredPassages.WIDTH, header["passages"], thorough=False),
-        passage_vectors=load_array(folder / "passage_vectors.npy", np.float32, (header["passages"], None)),
-    )
-
-
-def load_entity_types(folder: Path, n_entities: int, own: OwnTypes, *, thorough: bool) -> NDArray[np.uint8]:
-    """Read the types of entities: none where no own types of them are used. Raises OSError or ValueError."""
-    if not own.entities:
-        return np.zeros(0, dtype=np.uint8)
-    types = load_array(folder / "entity_types.npy", np.uint8, (n_entities,))
-    return check_range(types, len(own.entities) + 1, thorough=thorough)
-
-
-def load_edges(folder: Path, n_edges: int, n_entities: int, n_nodes: int, own: OwnTypes, *, thorough: bool) -> Edges:
+def load_edges(folder: Path, n_edges: int, n_entities: int, n_nodes: int, own: OwnTypes) -> Edges:
     """Read the edges. Raises OSError or ValueError when they are damaged."""
     columns = {name: load_array(folder / f"edge_{name}.npy", kind, (n_edges,)) for name, kind in EDGE_TYPES.items()}
     n_kinds = len(kinds_with(own.relation_types))
     for name, limit in (("source", n_entities), ("target", n_nodes), ("kind", n_kinds)):
-        check_range(columns[name], limit, thorough=thorough)
-    if (thorough or n_edges <= CHECKED_TO) and (columns["source"][1:] < columns["source"][:-1]).any():
+        check_range(columns[name], limit)
+    if n_edges <= CHECKED_TO and (columns["source"][1:] < columns["source"][:-1]).any():
         raise ValueError("the edges are not in the order of their sources")
     return Edges(**columns)
 
 
-def load_lists(folder: Path, name: str, limit: int, *, thorough: bool) -> SortedMapping[Sequence[int]]:
+def load_lists(folder: Path, name: str, limit: int) -> SortedMapping[Sequence[int]]:
     """Read lists of numbers from 0 to limit - 1 by name. Raises OSError or ValueError when they are damaged."""
-    table = TextTable.load(folder, name, 1, thorough=thorough)
-    lists = IntLists.load(folder, f"{name}.numbers", len(table), limit, thorough=thorough)
+    table = TextTable.load(folder, name, 1)
+    lists = IntLists.load(folder, f"{name}.numbers", len(table), limit)
     return SortedMapping(table.column(0), lists)

@@ -21,9 +21,8 @@ from tempfile import TemporaryFile
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.arrays import ID_TYPE, Array, ArrayWriter, Ids, find
-from graph.construction.columns import check_range, load_array
-from graph.construction.edge_weights import SYNONYMS_PER_NAME, rank_in_group
+from graph.construction.columns import ID_TYPE, Array, ArrayWriter, Ids, check_range, find, load_array
+from graph.construction.edges import SYNONYMS_PER_NAME, rank_in_group
 from graph.text import name_length
 
 SYNONYM_COSINE = 0.8

@@ -18,8 +18,8 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.arrays import Columns, packed
 from graph.construction.bm25 import terms_of
+from graph.construction.columns import Columns, packed
 from graph.construction.knowledge_graph import BUILT_IN, table_of_passages
 from graph.corrections.apply import Corrections, Stated
 from graph.schema import Fact, Passage, RelationType, Triple, entity_id

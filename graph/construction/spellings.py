@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.arrays import ArrayWriter, Columns, TextWriter, in_blocks
+from graph.construction.columns import ArrayWriter, Columns, TextWriter, in_blocks
 from graph.corrections.apply import Corrections
 from graph.schema import Passage, entity_id
 from graph.text import normalise_name, tokens

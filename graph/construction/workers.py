@@ -13,9 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from itertools import pairwise
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Self
 
@@ -44,11 +42,13 @@ class Workers:
     """Some processes; with none, tasks are done in this one."""
 
     def __init__(self, build: Any, processes: int) -> None:
-        """Start so many processes that do methods of what the build's type loads from the build's folder."""
+        """Start so many processes that do methods of a copy of the build."""
         self._build = build
-        self._all = [_start(build) for _ in range(processes)]
+        self._all = [_start() for _ in range(processes)]
         self._free: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
         for process in self._all:
+            assert process.stdin is not None
+            process.stdin.write(pickle.dumps(build))
             self._free.put(process)
 
     def __enter__(self) -> Self:
@@ -101,26 +101,24 @@ class Workers:
             raise fault
 
 
-def _start(build: Any) -> subprocess.Popen[bytes]:
+def _start() -> subprocess.Popen[bytes]:
     search_path = os.pathsep.join(path or os.getcwd() for path in sys.path)
     variables = {**environment().variables, **_ONE_THREAD, "PYTHONPATH": search_path}
     pipe = subprocess.PIPE
-    command = [sys.executable, "-c", _PROGRAM, type(build).__module__, type(build).__name__, build.folder]
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, env=variables)
+    return subprocess.Popen([sys.executable, "-c", _PROGRAM], stdin=pipe, stdout=pipe, env=variables)
 
 
 def serve() -> None:
     """Do the tasks that stand in the standard input until it ends; what a task prints goes to the standard error."""
-    module, name, folder = sys.argv[1:]
     gc.disable()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    build = None
-    while sys.stdin.buffer.peek(1):
-        task, *numbers = pickle.load(sys.stdin.buffer)
+    requests = os.fdopen(0, "rb")
+    build = pickle.load(requests)
+    while requests.peek(1):
+        task, *numbers = pickle.load(requests)
         fault = None
         try:
-            build = build or getattr(import_module(module), name).load(Path(folder))
             getattr(build, task)(*numbers)
         except Exception as error:
             fault = error

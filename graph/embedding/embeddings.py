@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from functools import lru_cache
@@ -221,31 +220,24 @@ def check_dimension(vectors: NDArray[np.float32], dimension: int) -> None:
 
 
 class TextCache:
-    """Vectors of the texts that were asked for last; safe across threads."""
+    """Vectors of texts that were asked for; safe across threads."""
 
     def __init__(self, embed: Callable[[Sequence[str]], NDArray[np.float32]], limit: int = _CACHED_TEXTS) -> None:
         """Take what gives a unit vector a text, and how many vectors are kept."""
         self._embed = embed
         self._limit = limit
-        self._vectors: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._vectors: dict[str, NDArray[np.float32]] = {}
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit vector a text, shape (n, dimension); those that are not kept are computed together."""
-        with self._lock:
-            vector_of = {text: self._vectors[text] for text in texts if text in self._vectors}
+        kept = self._vectors
+        vector_of = {text: kept[text] for text in texts if text in kept}
         missing = [text for text in dict.fromkeys(texts) if text not in vector_of]
         if missing:
             vector_of.update(zip(missing, self._embed(missing), strict=True))
-        with self._lock:
-            for text in texts:
-                self._vectors[text] = vector_of[text]
-                self._vectors.move_to_end(text)
-            while len(self._vectors) > self._limit:
-                self._vectors.popitem(last=False)
+            self._vectors = vector_of if len(kept) + len(missing) > self._limit else {**kept, **vector_of}
         return np.stack([vector_of[text] for text in texts]) if texts else self._embed(texts)
 
     def forget(self) -> None:
         """Empty the cache."""
-        with self._lock:
-            self._vectors.clear()
+        self._vectors = {}

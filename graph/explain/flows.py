@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edge_weights import link_terms
-from graph.construction.edges import IS_FACT_KIND, IS_PASSAGE_KIND, IS_SYNONYM_KIND, EdgeKind, TypedGraph
+from graph.construction.edges import IS_FACT_KIND, IS_PASSAGE_KIND, IS_SYNONYM_KIND, EdgeKind, TypedGraph, link_terms
 from graph.construction.knowledge_graph import GraphFact, KnowledgeGraph
 from graph.corrections.apply import Corrections, Stated
 from graph.errors import BadInput

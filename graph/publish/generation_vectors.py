@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.columns import TextTable, check_range
-from graph.construction.knowledge_graph import KnowledgeGraph, SnapshotRows, load_rows
+from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import BadInput, MaraError, StoreUnavailable, WorkspaceDamaged
 from graph.metadata_filter import Condition
 from graph.publish.metadata_columns import MetadataColumns
@@ -280,10 +280,10 @@ def write_vectors(workspace: Workspace, record: Record, folder: Path, *, from_sc
     if not from_scratch:
         layer = _over_older(workspace, folder, layer)
     with _as_damage():
-        snapshot = load_rows(folder)
+        snapshot = load(folder)
         if layer.base == record.generation:
             vectors = _all_vectors(record, snapshot, folder)
-            MetadataColumns.of(map(snapshot.passage, range(len(snapshot.passages)))).save(folder)
+            MetadataColumns.of(snapshot.passages).save(folder)
         else:
             vectors = _some_vectors(record, snapshot, layer.new)
     store_named(store).write(_place(workspace, record.workspace_id, record.generation, layer), vectors)
@@ -317,7 +317,7 @@ def _over_older(workspace: Workspace, folder: Path, whole: Layer) -> Layer:
     if (below.vectors, below.store) != (whole.vectors, whole.store):
         return whole
     try:
-        older, newer = load_rows(workspace.index_folder(current.base)), load_rows(folder)
+        older, newer = load(workspace.index_folder(current.base)), load(folder)
         size = len(older.facts) + len(older.passages)
         changes = _changes(older, newer, max(_MOST_GONE, size // _SHARE_OF_NEW)) if size >= _LARGE else None
     except (OSError, ValueError):
@@ -328,7 +328,7 @@ def _over_older(workspace: Workspace, folder: Path, whole: Layer) -> Layer:
 
 
 def _changes(
-    older: SnapshotRows, newer: SnapshotRows, most_new: int
+    older: KnowledgeGraph, newer: KnowledgeGraph, most_new: int
 ) -> tuple[dict[str, list[int]], dict[str, list[int]]] | None:
     """Return the rows that are gone and those that are new; None where they are too many.
 
@@ -336,7 +336,7 @@ def _changes(
     """
     gone: dict[str, list[int]] = {name: [] for name in COLLECTIONS}
     new: dict[str, list[int]] = {name: [] for name in COLLECTIONS}
-    tables = {"facts": (older.facts, newer.facts), "passages": (older.passages, newer.passages)}
+    tables = {"facts": (older.facts.table, newer.facts.table), "passages": (older.passages.table, newer.passages.table)}
     for name, (old_table, new_table) in tables.items():
         for old, now in _differences(old_table, new_table, by_id=name == "facts"):
             if old is not None:
@@ -384,18 +384,18 @@ def _bytes_of(table: TextTable, row: int, length: int) -> tuple[bytes, bytes]:
     return bytes(table.text[bounds[0] : bounds[-1]]), np.diff(bounds).tobytes()
 
 
-def _all_vectors(record: Record, snapshot: SnapshotRows, folder: Path) -> dict[str, Vectors]:
+def _all_vectors(record: Record, snapshot: KnowledgeGraph, folder: Path) -> dict[str, Vectors]:
     facts, passages = snapshot.facts, snapshot.passage_vectors
     return {
-        "facts": Vectors(len(facts), record.dimension, lambda: _fact_blocks(record, facts.column(0))),
+        "facts": Vectors(len(facts), record.dimension, lambda: _fact_blocks(record, facts.ids)),
         "passages": Vectors(
             len(passages), record.dimension, lambda: _blocks_of(passages), folder / "passage_vectors.npy"
         ),
     }
 
 
-def _some_vectors(record: Record, snapshot: SnapshotRows, rows: Mapping[str, Sequence[int]]) -> dict[str, Vectors]:
-    ids = snapshot.facts.column(0)
+def _some_vectors(record: Record, snapshot: KnowledgeGraph, rows: Mapping[str, Sequence[int]]) -> dict[str, Vectors]:
+    ids = snapshot.facts.ids
     facts = record.fact_vectors([ids[row] for row in rows["facts"]])
     passages = snapshot.passage_vectors[np.asarray(rows["passages"], dtype=np.intp)]
     return {

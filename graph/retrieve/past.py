@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from graph.construction.edge_weights import PASSAGE_CLASSES
+from graph.construction.edges import PASSAGE_CLASSES
 from graph.embedding.embeddings import Embedder, check_embedder
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing
 from graph.metadata_filter import meets, read_conditions

@@ -20,7 +20,7 @@ from typing import Any, Self
 from pydantic import TypeAdapter, ValidationError
 
 from graph.environment import environment
-from graph.errors import BadInput, DependencyMissing, MaraError, UnknownColumn
+from graph.errors import BadInput, DependencyMissing, MaraError
 from graph.sources.loaders import load_file
 from graph.sources.loaders.document import Loaded
 from graph.sources.loaders.fields import FieldMap
@@ -36,7 +36,7 @@ _GRACE_S = 30
 _KEPT_FROM_IT = ("MARA_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "CHROMA_CLIENT_", "OTEL_")
 """Variables that begin so hold keys and addresses, which no loader needs."""
 
-_ERRORS = {kind.__name__: kind for kind in (BadInput, DependencyMissing, UnknownColumn)}
+_ERRORS = {kind.__name__: kind for kind in (BadInput, DependencyMissing)}
 
 
 class Child:

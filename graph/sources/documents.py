@@ -2,97 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import weakref
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
-from tempfile import SpooledTemporaryFile, gettempdir
-from threading import Lock
 
-from graph.errors import BadInput, DiskFull, UnknownColumn
+from graph.errors import BadInput
 from graph.schema import MetadataValue, Passage
 from graph.sources.child import Child
-from graph.sources.loaders import is_link_list, kind_of, kinds, load_file, readable_hint
+from graph.sources.loaders import kinds, load_file, readable_hint
 from graph.sources.loaders.document import Loaded, Refused
-from graph.sources.loaders.fields import FieldMap, check_metadata, matches, no_column
+from graph.sources.loaders.fields import FieldMap, check_metadata, first_columns
 from graph.sources.loaders.files import readable_path, unopened
 from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS, split_document
 
-_IN_MEMORY = 64 * 2**20
-"""Bytes up to which they stay in memory all the same."""
-
-
-class PassagesRead(Mapping[str, Passage]):
-    """Passages by id, in the order in which they came; any thread may read them.
-
-    The file has no name, lies in the folder of temporary files, and goes with the last reference to this.
-    """
-
-    def __init__(self) -> None:
-        self._file = SpooledTemporaryFile[bytes](max_size=_IN_MEMORY)
-        self._places: dict[str, int] = {}
-        self._end = 0
-        self._lock = Lock()
-        weakref.finalize(self, _close, self._file)
-
-    def add(self, passage: Passage) -> None:
-        """Take in a passage whose id is not there yet.
-
-        Raises:
-            DiskFull: there is no room for it.
-        """
-        row = passage.id, passage.title, passage.text, passage.source, dict(passage.metadata)
-        line = json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
-        with self._at(self._end) as file:
-            file.write(line)
-            self._places[passage.id] = self._end
-            self._end += len(line)
-
-    def __getitem__(self, key: str) -> Passage:
-        """Return a passage. Raises KeyError where it is not there, DiskFull where there was no room for it."""
-        with self._at(self._places[key]) as file:
-            line = file.readline()
-        return Passage(*json.loads(line.decode("utf-8", "surrogatepass")))
-
-    def __contains__(self, key: object) -> bool:
-        """Tell whether a passage is there, without reading it."""
-        return key in self._places
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the ids."""
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._places)
-
-    @contextmanager
-    def _at(self, place: int) -> Iterator[SpooledTemporaryFile[bytes]]:
-        """Yield the file, to read or write at a place; what was written before may need room only now."""
-        with self._lock:
-            try:
-                self._file.seek(place)
-                yield self._file
-            except OSError as fault:
-                raise DiskFull(
-                    f"There is no room in {gettempdir()} for the passages that are read ({fault.strerror})",
-                    "Make some, or set TMPDIR to a folder that has more",
-                ) from fault
-
-
-def _close(file: SpooledTemporaryFile[bytes]) -> None:
-    with suppress(OSError):
-        file.close()
-
-
 _LEAST_CHUNK = 16
-_SHOWN_FILES = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +50,6 @@ class ReadOptions:
         check_metadata(self.metadata)
 
 
-@dataclass(frozen=True, slots=True)
-class ToRead:
-    """A file that is to be read, and the name that its passages know it by."""
-
-    path: Path
-    source: str
-
-
 @dataclass(slots=True)
 class Documents:
     """The passages of all sources, and what was refused or dropped.
@@ -145,7 +63,7 @@ class Documents:
         notes: how many items within the files were dropped or defaulted, by reason.
     """
 
-    passages: PassagesRead = field(default_factory=PassagesRead)
+    passages: dict[str, Passage] = field(default_factory=dict)
     refused: list[Refused] = field(default_factory=list)
     skipped: list[Refused] = field(default_factory=list)
     identical: int = 0
@@ -164,10 +82,9 @@ class Documents:
     def add(self, passages: Iterable[Passage]) -> None:
         """Take passages in. Raises BadInput when one id stands for two texts."""
         for passage in passages:
-            if passage.id not in self.passages:
-                self.passages.add(passage)
+            known = self.passages.setdefault(passage.id, passage)
+            if known is passage:
                 continue
-            known = self.passages[passage.id]
             if (known.title, known.text) != (passage.title, passage.text):
                 raise BadInput(
                     f"The id {passage.id!r} stands for two texts (in {known.source} and {passage.source})",
@@ -188,7 +105,7 @@ def read_documents(sources: Sequence[Path], options: ReadOptions | None = None) 
     """Read files and folders.
 
     A file that is named and cannot be read is an error; one that lies in a folder is refused by name, and the rest
-    is read. Pages that a list of links names are read with that list, and not once more on their own.
+    is read.
 
     Args:
         sources: files and folders.
@@ -205,8 +122,7 @@ def read_documents(sources: Sequence[Path], options: ReadOptions | None = None) 
             if _is_folder(source):
                 _read_folder(source, documents, options, child)
             else:
-                file = ToRead(source, readable_path(Path(source.name)))
-                _take_or_refuse(file, read_file(file, options, child), documents)
+                _take(source, _read_file(source, readable_path(Path(source.name)), options, child), documents)
     if not any(_has_rows(Path(refused.source)) for refused in documents.refused):
         _check_fields(options.fields, documents.columns)
     return documents
@@ -218,16 +134,11 @@ def _has_rows(path: Path) -> bool:
 
 
 def _check_fields(fields: FieldMap, columns: Mapping[str, Collection[str]]) -> None:
-    """Raise BadInput where no table has a column that is mapped, or a map is for files that are not there."""
+    """Raise BadInput where no table has a column that is mapped."""
     known = dict.fromkeys(name for names in columns.values() for name in names)
     missing = next((name for name in fields.columns() if name not in known), None)
     if missing is not None and columns:
-        raise no_column(next(iter(columns)) if len(columns) == 1 else "", missing, known)
-    unused = next((pattern for pattern, _ in fields.files if not any(matches(pattern, file) for file in columns)), None)
-    if unused is not None and columns:
-        raise BadInput(
-            f"No table or corpus is called {unused!r}", f"There are: {', '.join(islice(columns, _SHOWN_FILES))}"
-        )
+        raise BadInput(f"No table or corpus has a column {missing!r}", f"There are: {first_columns(known)}")
 
 
 def _is_folder(source: Path) -> bool:
@@ -246,51 +157,25 @@ def _is_folder(source: Path) -> bool:
 
 
 def _read_folder(folder: Path, documents: Documents, options: ReadOptions, child: Child) -> None:
-    files = [ToRead(path, readable_path(path.relative_to(folder))) for path in _files_below(folder, documents)]
-    used: set[Path] = set()
-    lists = [file for file in files if is_link_list(file.path)]
-    for file, outcome in zip(lists, _read(lists, options, child), strict=True):
-        _take_or_refuse(file, outcome, documents)
-        used |= outcome.pages_used if isinstance(outcome, Loaded) else frozenset()
-    others = [file for file in files if not is_link_list(file.path) and not (used and file.path.resolve() in used)]
-    for file, outcome in zip(others, _read(others, options, child), strict=True):
-        _take_or_refuse(file, outcome, documents)
-
-
-def _take_or_refuse(file: ToRead, outcome: Loaded | BadInput, documents: Documents) -> None:
-    if isinstance(outcome, UnknownColumn):
-        raise outcome
-    if isinstance(outcome, BadInput):
-        path, reason = readable_path(file.path), str(outcome)
-        documents.refused.append(Refused(path, reason if path in reason else f"{path}: {reason}"))
-    else:
-        documents.take(outcome)
-        if not outcome.passages and not outcome.refused:
-            # It is not refused, so that a sync removes the former passages of an emptied file.
-            documents.skip(file.path, "holds no text")
-
-
-def _read(files: Sequence[ToRead], options: ReadOptions, child: Child) -> Iterator[Loaded | BadInput]:
-    for file in files:
+    for path in [*_files_below(folder, documents)]:
         try:
-            yield read_file(file, options, child)
+            _take(path, _read_file(path, readable_path(path.relative_to(folder)), options, child), documents)
         except BadInput as fault:
-            yield fault
+            name, reason = readable_path(path), str(fault)
+            documents.refused.append(Refused(name, reason if name in reason else f"{name}: {reason}"))
 
 
-def read_file(file: ToRead, options: ReadOptions, child: Child) -> Loaded:
-    """Return what a file holds, its documents split, with the metadata that every passage is given.
+def _take(path: Path, loaded: Loaded, documents: Documents) -> None:
+    documents.take(loaded)
+    if not loaded.passages and not loaded.refused:
+        # It is not refused, so that a sync removes the former passages of an emptied file.
+        documents.skip(path, "holds no text")
 
-    Args:
-        file: to read.
-        options: how it is read.
-        child: reads files that are no plain text.
 
-    Raises:
-        BadInput: it cannot be read, or a line of it is malformed.
-    """
-    load = load_file if kind_of(file.path).is_plain else child.load
-    loaded = load(file.path, file.source, options.fields)
+def _read_file(path: Path, source: str, options: ReadOptions, child: Child) -> Loaded:
+    """Return what a file holds, its documents split, with the metadata that every passage is given."""
+    load = load_file if kinds()[path.suffix.lower()].is_plain else child.load
+    loaded = load(path, source, options.fields)
     passages = [*loaded.passages]
     for document in loaded.documents:
         loaded.notes.update(document.notes)

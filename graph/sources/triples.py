@@ -6,8 +6,6 @@ Triples are HippoRAG's OpenIE JSON, or JSONL of {id, entities, triples}; types a
 
 from __future__ import annotations
 
-import ast
-import json
 import math
 import tomllib
 from collections import Counter
@@ -24,57 +22,19 @@ from graph.sources.loaders.files import parse_json, read_text, readable_path
 from graph.taxonomy import fact_type_of, type_triple
 from graph.text import has_controls, is_unicode
 
-MAX_NOTATION = 2_000
-"""Characters of a fact that is given as text."""
 
+def _parts_of(item: object) -> Sequence[object]:
+    """Return the parts of a fact: 3, or 5 with type and confidence; none where it is no list and no object.
 
-def fact_parts(item: object) -> Sequence[object] | None:
-    """Return the parts of a fact in any accepted notation: 3, or 5 with type and confidence; None where it is none.
-
-    Accepted are ``s ||| p ||| o``, a list or tuple, an object with the keys ``subject``, ``predicate`` and ``object``,
-    and the text of any of them as JSON or as a Python tuple or list. An object may have ``relation_type`` (or
-    ``relation``) and ``confidence``, too. Texts above 2,000 characters are refused unread; what the parts are is not
-    checked.
+    An object has the keys ``subject``, ``predicate`` and ``object``, perhaps ``relation_type`` (or ``relation``) and
+    ``confidence``. The parts themselves are not checked.
     """
-    if isinstance(item, str):
-        return _parts_of_text(item.strip()) if len(item) <= MAX_NOTATION else None
     if isinstance(item, dict):
         parts = [item.get(key) for key in ("subject", "predicate", "object")]
         relation = item.get("relation_type", item.get("relation"))
         is_short = relation is None and "confidence" not in item
         return parts if is_short else [*parts, relation, item.get("confidence", 1.0)]
-    return item if isinstance(item, list | tuple) and len(item) in (3, 5) else None
-
-
-def _parts_of_text(text: str) -> Sequence[object] | None:
-    value = _literal(text)
-    if value is not None:
-        return fact_parts(value)
-    parts: list[object] = [part.strip() for part in text.split("|||")]
-    if len(parts) == 5:
-        parts[4] = _number(str(parts[4]))
-    return parts if len(parts) in (3, 5) else None
-
-
-def _literal(text: str) -> list[object] | tuple[object, ...] | dict[str, object] | None:
-    """The list or object that a text is in JSON, or the list or tuple it is in Python; None where it is none."""
-    try:
-        value = json.loads(text)
-        return value if isinstance(value, list | dict) else None
-    except (ValueError, RecursionError):
-        pass
-    try:
-        value = ast.literal_eval(text) if text[:1] in ("(", "[") else None
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return None
-    return value if isinstance(value, list | tuple) else None
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    return item if isinstance(item, list) and len(item) in (3, 5) else ()
 
 
 IMPORTED = "import"
@@ -144,7 +104,7 @@ def _extraction(row: Mapping[str, Any], where: str, own: OwnTypes) -> Extraction
 
 def _triple(fact: Any, notes: Counter[str], own: OwnTypes) -> Triple | None:
     """Return the triple of a fact; a malformed one is dropped, an untyped one typed by rule, both counted."""
-    parts = fact_parts(fact) or ()
+    parts = _parts_of(fact)
     names = [part for part in parts[:3] if isinstance(part, str) and is_unicode(part)]
     if len(names) < 3:
         notes["malformed triples"] += 1

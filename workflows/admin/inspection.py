@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graph.construction.edge_weights import PASSAGE_CLASSES
+from graph.construction.edges import PASSAGE_CLASSES
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import BadInput, MaraError, WorkspaceDamaged
 from graph.explain.flows import edge_evidence, edges_between, find_entity, find_node, node_shown

@@ -107,7 +107,7 @@ class Indexing(Group):
         typer.Option(
             metavar="NAME=COLUMN",
             help="Column of tables and corpora to use as id, title, text or metadata: text=body,"
-            " metadata=year,author. Prefix a file name to limit it: prices*.csv:title=part. Repeatable.",
+            " metadata=year,author. Repeatable.",
         ),
     ] = None
     metadata: Annotated[
@@ -116,10 +116,7 @@ class Indexing(Group):
     settings: SetOption = None
     triples: Annotated[
         Path | None,
-        typer.Option(
-            help="File of triples to import instead of extracting: HippoRAG OpenIE JSON, or JSONL. A triple is a JSON"
-            " list or object, a Python tuple, or text with bars (a ||| b ||| c)."
-        ),
+        typer.Option(help="File of triples to import instead of extracting: HippoRAG OpenIE JSON, or JSONL."),
     ] = None
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would change and what extraction would take; write nothing.")

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from graph.schema import Passage
 from graph.sources.documents import LINK_TO_NOTHING, Documents
-from graph.sources.loaders import is_link_list
 from graph.sources.loaders.files import readable_path
 from graph.sources.triples import ImportedTriples
 from graph.storage.entry import content_hash, fingerprint
@@ -119,16 +118,13 @@ def _lies_in(source: str, places: Collection[str]) -> bool:
 
 
 def refused_sources(documents: Documents, sources: Sequence[Path]) -> set[str]:
-    """Return the sources that could not be read, as their passages name them: relative to the folder given.
-
-    The passages of a list of web pages name the pages: where one could not be read whole, none of them goes.
-    """
+    """Return the sources that could not be read, as their passages name them: relative to the folder given."""
     refused = [one for one in documents.refused if not one.reason.endswith(LINK_TO_NOTHING)]
     names = {_ENTRY.sub("", one.source) for one in refused}
     for folder in map(readable_path, sources):
         prefix = f"{folder.rstrip('/')}/"
         names |= {name.removeprefix(prefix) if name != folder else "." for name in tuple(names)}
-    return names | {"http:", "https:"} if any(is_link_list(Path(name)) for name in names) else names
+    return names
 
 
 def nothing_found(sources: Sequence[Path], documents: Documents) -> str:

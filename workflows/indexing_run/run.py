@@ -20,7 +20,7 @@ from agents.chat.throttle import Cancelled
 from agents.extraction import Extracted, ExtractionRun
 from agents.extractor import ChatExtractor, Extractor
 from agents.offline.extractor import OfflineExtractor
-from graph.construction.edge_weights import PASSAGE_CLASSES
+from graph.construction.edges import PASSAGE_CLASSES
 from graph.construction.knowledge_graph import load_header
 from graph.embedding.embeddings import check_embedder, configured_embedder
 from graph.environment import refresh_environment

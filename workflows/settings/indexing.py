@@ -76,12 +76,10 @@ class IndexingContext(SettingsForm):
     """Tokens that neighbouring passages share; less than half the passage length."""
     fields: dict[str, str] = Field(
         default={},
-        examples=[{"text": "body", "metadata": "year,author", "prices*.csv:title": "part"}],
+        examples=[{"text": "body", "metadata": "year,author"}],
         json_schema_extra=offered("Reading · columns and keys", "load_documents"),
     )
-    """Column or key of tables and corpora to use as id, title, text or metadata. Prefix a file name to limit it to
-    those files.
-    """
+    """Column or key of tables and corpora to use as id, title, text or metadata."""
     metadata: dict[str, str | int | float | bool] = Field(
         default={},
         examples=[{"tenant": "a"}],

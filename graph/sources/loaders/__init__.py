@@ -43,7 +43,7 @@ class Kind:
     has_rows: bool = False
 
 
-def _own(content_type: str | None, place: str, *, is_plain: bool = False, has_rows: bool = False) -> Kind:
+def _own(content_type: str, place: str, *, is_plain: bool = False, has_rows: bool = False) -> Kind:
     return Kind(content_type, EntryPoint("", f"graph.sources.loaders.{place}", GROUP), is_plain, has_rows)
 
 
@@ -66,7 +66,6 @@ _OWN = {
     ".jsonl": _own("application/jsonl", "corpus:load_json_lines", is_plain=True, has_rows=True),
     ".json": _own("application/json", "corpus:load_json", is_plain=True, has_rows=True),
 }
-_LINKS = _own(None, "links:load_links")
 
 
 @cache
@@ -89,17 +88,6 @@ def readable_hint() -> str:
     return f"Readable: {', '.join(sorted(kinds()))}"
 
 
-def is_link_list(path: Path) -> bool:
-    """Tell whether a file is a list of web pages: ``links.jsonl``, ``links.csv``, ``news.links.tsv``, ..."""
-    stem = path.stem.lower()
-    return path.suffix.lower() in (".jsonl", ".csv", ".tsv") and (stem == "links" or stem.endswith(".links"))
-
-
-def kind_of(path: Path) -> Kind:
-    """Return the kind of a file that is read."""
-    return _LINKS if is_link_list(path) else kinds()[path.suffix.lower()]
-
-
 def load_file(path: Path, source: str, fields: FieldMap) -> Loaded:
     """Return what a file holds; a document has a title by now, and its file among its metadata.
 
@@ -119,7 +107,7 @@ def load(path: Path, source: str, fields: FieldMap) -> Document | Loaded:
 
     Libraries meet hostile bytes with errors of every kind, those of Python's own operators included.
     """
-    kind, where = kind_of(path), readable_path(path)
+    kind, where = kinds()[path.suffix.lower()], readable_path(path)
     try:
         loader = kind.loader.load()
         loaded: Document | Loaded = loader(path, source, fields) if kind.has_rows else loader(path, source)

@@ -74,7 +74,7 @@ def _load_rows(rows: Iterator[tuple[str, Any]], source: str, fields: FieldMap, f
     where, row = first
     if not isinstance(row, Mapping):
         raise _not_an_object(where)
-    own = fields.of_file(source, row, where, is_table=False)
+    own = fields.of_file(row, is_table=False)
     reader, checked = RowReader(source, own, loaded.notes), _checked(chain([first], rows), source, fields, own, loaded)
     has_text = own.text is not None or any(key in row for key in TEXT_KEYS)
     if not has_text and _context_of(row, where) is None:

@@ -86,7 +86,6 @@ class Loaded:
         documents: texts that are still to be split.
         passages: ones that were given whole, and the parts of documents that were split.
         refused: entries of the file that could not be read, with the reason.
-        pages_used: files that were read because this one lists them.
         identical: how many passages the file gave more than once.
         columns: of a table or corpus, the names of its columns or keys, by its source.
         notes: how many items were dropped or defaulted, by reason.
@@ -95,7 +94,6 @@ class Loaded:
     documents: list[Document] = field(default_factory=list)
     passages: list[Passage] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
-    pages_used: set[Path] = field(default_factory=set)
     identical: int = 0
     columns: dict[str, dict[str, None]] = field(default_factory=dict)
     notes: Counter[str] = field(default_factory=Counter)

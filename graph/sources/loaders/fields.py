@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from graph.errors import BadInput, UnknownColumn
+from graph.errors import BadInput
 from graph.metadata_filter import MAX_CHARACTERS, askable_metadata, is_storable, json_number
 from graph.schema import MAX_ID, MetadataValue, Passage, stable_id
 from graph.sources.loaders.document import short_spaced
@@ -42,67 +41,36 @@ _LONGEST_NUMBER = 40
 
 @dataclass(frozen=True, slots=True)
 class FieldMap:
-    """Names of the columns or keys of an entry: of all files that have such, or of some files.
+    """Names of the columns or keys of an entry, for all files that have such.
 
     Attributes:
         id: of the passage's id; the first of `ID_KEYS` that is there by default, else a hash.
         title: of its title; ``title`` by default.
         text: of its text; the first of `TEXT_KEYS` that is there by default.
         metadata: what else to keep; None for every other scalar.
-        files: (pattern, map) of the files whose source or name matches a pattern, which must have those columns.
     """
 
     id: str | None = None
     title: str | None = None
     text: str | None = None
     metadata: tuple[str, ...] | None = None
-    files: tuple[tuple[str, FieldMap], ...] = ()
 
     def columns(self) -> list[str]:
         """Return the columns that are mapped for all files."""
         return [name for name in (self.id, self.title, self.text, *(self.metadata or ())) if name is not None]
 
-    def of_file(self, source: str, columns: Collection[str], where: str, *, is_table: bool = True) -> FieldMap:
-        """Return the map of one file: its own, and of the map for all files those fields that it has columns for.
+    def of_file(self, columns: Collection[str], *, is_table: bool = True) -> FieldMap:
+        """Return the map of one file: those fields that it has columns for.
 
         Args:
-            source: the file, which the patterns are compared to, or its last part.
             columns: those that it has.
-            where: the file, for the error.
             is_table: whether these are all; rows of a corpus may have more keys than the first, its titles among them.
-
-        Raises:
-            UnknownColumn: a column is mapped for this file, and it has none of that name.
         """
-        own = FieldMap()
-        for pattern, fields in self.files:
-            if matches(pattern, source):
-                own = fields.over(own)
-        needed = own.columns() if is_table else [name for name in (own.id, own.text) if name is not None]
-        missing = next((name for name in needed if name not in columns), None)
-        if missing is not None:
-            raise no_column(where, missing, columns)
         id, title, text = (name if name in columns else None for name in (self.id, self.title, self.text))
         if not is_table:
-            return own.over(FieldMap(id, self.title, text, self.metadata))
+            return FieldMap(id, self.title, text, self.metadata)
         kept = None if self.metadata is None else tuple(name for name in self.metadata if name in columns)
-        return own.over(FieldMap(id, title, text, kept))
-
-    def over(self, other: FieldMap) -> FieldMap:
-        """Return this map, with another one for the fields that this one leaves open."""
-        metadata = other.metadata if self.metadata is None else self.metadata
-        return FieldMap(self.id or other.id, self.title or other.title, self.text or other.text, metadata)
-
-
-def matches(pattern: str, source: str) -> bool:
-    """Tell whether a pattern such as ``prices-*.csv`` names a file, by all of its source or its last part."""
-    return fnmatchcase(source, pattern) or fnmatchcase(source.rpartition("/")[2], pattern)
-
-
-def no_column(where: str, name: str, columns: Iterable[str]) -> UnknownColumn:
-    """Return the error of a column that is mapped and not there: in a file, or in any where none is given."""
-    message = f"{where} has no column {name!r}" if where else f"No table or corpus has a column {name!r}"
-    return UnknownColumn(message, f"There are: {first_columns(columns)}")
+        return FieldMap(id, title, text, kept)
 
 
 def first_columns(columns: Iterable[str]) -> str:
@@ -112,32 +80,23 @@ def first_columns(columns: Iterable[str]) -> str:
 
 
 def parse_fields(texts: Sequence[str]) -> FieldMap:
-    """Return the field map of texts such as ``text=body``, ``metadata=year,author``, ``prices.csv:title=part``.
-
-    ``metadata=`` keeps nothing else.
+    """Return the field map of texts such as ``text=body``, ``metadata=year,author``; ``metadata=`` keeps nothing else.
 
     Raises:
         BadInput: one is no NAME=COLUMN, names another field, or names one twice.
     """
-    columns_of: dict[str, dict[str, str]] = {"": {}}
+    fields: dict[str, str] = {}
     for text in texts:
-        key, sign, column = (part.strip() for part in text.partition("="))
-        pattern, _, name = (part.strip() for part in key.rpartition(":"))
-        fields = columns_of.setdefault(pattern, {})
+        name, sign, column = (part.strip() for part in text.partition("="))
         if not sign or name not in _NAMES or name in fields or not (column or name == "metadata"):
             raise BadInput(
                 f"{text!r} maps no field, or one that is mapped already",
-                f"Give NAME=COLUMN or FILE:NAME=COLUMN once for each of {', '.join(_NAMES)}",
+                f"Give NAME=COLUMN once for each of {', '.join(_NAMES)}",
             )
         fields[name] = column
-    everywhere = _field_map(columns_of.pop(""))
-    return replace(everywhere, files=tuple((pattern, _field_map(fields)) for pattern, fields in columns_of.items()))
-
-
-def _field_map(columns_by_use: Mapping[str, str]) -> FieldMap:
-    kept = columns_by_use.get("metadata")
-    columns = None if kept is None else tuple(column.strip() for column in kept.split(",") if column.strip())
-    return FieldMap(columns_by_use.get("id"), columns_by_use.get("title"), columns_by_use.get("text"), columns)
+    kept = fields.get("metadata")
+    metadata = None if kept is None else tuple(column.strip() for column in kept.split(",") if column.strip())
+    return FieldMap(fields.get("id"), fields.get("title"), fields.get("text"), metadata)
 
 
 def parse_metadata(texts: Sequence[str]) -> dict[str, MetadataValue]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -17,12 +17,9 @@ from graph.sources.loaders.html import NAMED_COLUMNS, TITLE, document_of, read_m
 from graph.sources.loaders.table import row_lines
 
 _OLD_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _TITLE = "{http://purl.org/dc/elements/1.1/}title"
-_HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
-_OUTLINE_LEVELS = tuple("012345678")
-_LONGEST_CHAIN = 20
-"""Styles that are based on each other and are looked at."""
+_STYLES = f"p[style-name='Title'] => p.{TITLE}:fresh\ntable => table.{NAMED_COLUMNS}:fresh"
+"""The styles that mammoth reads otherwise than by itself."""
 
 _NOTE_MARKS = re.compile(
     r'<sup><a href="#(?:foot|end)note-[^>]*>[^<]*</a></sup>| ?<a href="#(?:foot|end)note-ref-[^>]*>[^<]*</a>'
@@ -54,8 +51,8 @@ def load_docx(path: Path, source: str) -> Document:
 
     file, no_picture = office_file(path), mammoth.images.img_element(lambda _: {})
     with zipfile.ZipFile(file) as package:
-        named, styles = _properties_title(package), _style_map(package)
-    page = mammoth.convert_to_html(file, style_map=styles, convert_image=no_picture)
+        named = _properties_title(package)
+    page = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=no_picture)
     builder = TextBuilder()
     titled = read_markup(_NOTE_MARKS.sub("", page.value), readable_path(path), builder)
     if not builder.text:
@@ -71,42 +68,6 @@ def _properties_title(package: zipfile.ZipFile) -> str:
     if "docProps/core.xml" not in package.namelist():
         return ""
     return str(etree.fromstring(package.read("docProps/core.xml")).findtext(_TITLE, ""))
-
-
-def _style_map(package: zipfile.ZipFile) -> str:
-    """Return what mammoth makes of the styles that are headings by their outline, or by the style they are based on."""
-    from lxml import etree
-
-    if "word/styles.xml" not in package.namelist():
-        return ""
-    styles = {style.get(f"{_W}styleId"): style for style in etree.fromstring(package.read("word/styles.xml"))}
-
-    levels = {_value(style, f"{_W}name"): _level(style, styles) for style in styles.values()}
-    lines = [f"p[style-name='{_quoted(name)}'] => h{level}:fresh" for name, level in levels.items() if name and level]
-    return "\n".join([*lines, f"p[style-name='Title'] => p.{TITLE}:fresh", f"table => table.{NAMED_COLUMNS}:fresh"])
-
-
-def _level(style: Any, styles: Mapping[str, Any]) -> int:
-    """Return the level of headings of a style, or of one that it is based on; 0 where it is none."""
-    for _ in range(_LONGEST_CHAIN):
-        outline, named = _value(style, f"{_W}pPr/{_W}outlineLvl"), _HEADING.fullmatch(_value(style, f"{_W}name"))
-        if outline in _OUTLINE_LEVELS:
-            return int(outline) + 1
-        if named:
-            return int(named[1])
-        style = styles.get(_value(style, f"{_W}basedOn"))
-        if style is None:
-            return 0
-    return 0
-
-
-def _value(element: Any, path: str) -> str:
-    child = element.find(path)
-    return "" if child is None else str(child.get(f"{_W}val", ""))
-
-
-def _quoted(name: str) -> str:
-    return name.replace("\\", "\\\\").replace("'", "\\'")
 
 
 def load_pptx(path: Path, source: str) -> Document:

@@ -116,15 +116,14 @@ def load_table(path: Path, source: str, fields: FieldMap) -> Loaded:
     out.
 
     Raises:
-        BadInput: the file cannot be read, holds no words, has no column that is mapped for it, or a row is
-            malformed; the message names it.
+        BadInput: the file cannot be read, holds no words, or a row is malformed; the message names it.
     """
     loaded = Loaded()
     rows = table_rows(path, loaded.notes)
     columns = next(rows)[1]
     loaded.columns[source] = dict.fromkeys(columns)
     file = readable_path(path)
-    own = fields.of_file(source, columns, file)
+    own = fields.of_file(columns)
     loaded.passages.extend(_passages(rows, columns, RowReader(source, own, loaded.notes, scalar), file))
     return loaded
 
@@ -135,7 +134,7 @@ def load_workbook(path: Path, source: str, fields: FieldMap) -> Loaded:
     A sheet's columns are named by its first row of several cells; what stands above it is a passage of its own. Where
     an id of an earlier sheet stands for another row, the sheet's name is put before it.
 
-    Raises BadInput when it cannot be read, or no sheet has a column that is mapped for it.
+    Raises BadInput when it cannot be read.
     """
     from python_calamine import CalamineWorkbook
 
@@ -145,10 +144,9 @@ def load_workbook(path: Path, source: str, fields: FieldMap) -> Loaded:
         tables = ((name, book.get_sheet_by_name(name).to_python()) for name in book.sheet_names)
         sheets = {name: _Sheet(rows, f"{file}, sheet {name!r}") for name, rows in tables if rows}
     loaded.columns[source] = {column: None for sheet in sheets.values() for column in sheet.columns}
-    own = fields.of_file(source, loaded.columns[source], file)
     known: dict[str, Passage] = {}
     for name, sheet in sheets.items():
-        reader = RowReader(source, own.of_file(source, sheet.columns, file), loaded.notes, scalar)
+        reader = RowReader(source, fields.of_file(sheet.columns), loaded.notes, scalar)
         try:
             passages = [*sheet.passages(reader, name)]
         except BadInput as fault:

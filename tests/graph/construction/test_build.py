@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.construction.build import Sizes, build_generation, derive_graph
-from graph.construction.edge_weights import PASSAGE_CLASSES
+from graph.construction.edges import PASSAGE_CLASSES
 from graph.construction.knowledge_graph import load
 from graph.corrections.kinds import Apart, Merge, Pin, Split, Statement, What
 from graph.errors import WorkspaceDamaged

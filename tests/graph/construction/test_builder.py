@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graph.construction import edge_weights
+from graph.construction import edges
 from graph.construction.build import derive_graph
 from graph.construction.edges import EDGE_KINDS, EdgeKind
 from graph.construction.knowledge_graph import KnowledgeGraph
@@ -219,7 +219,7 @@ class TestSynonymEdges:
     def test_a_pair_is_kept_while_it_is_among_the_nearest_of_either_name(
         self, record: Record, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(edge_weights, "SYNONYMS_PER_NAME", 1)
+        monkeypatch.setattr(edges, "SYNONYMS_PER_NAME", 1)
         angles = {"anna": 0.0, "anne": 10.0, "hanna": 13.0, "hannah": 30.0}
         passages = [passage_of(name, name.title(), "x") for name in angles]
         graph = graph_of(record, passages, embedder=Planned(angles))

@@ -47,7 +47,7 @@ def written(graph: TypedGraph, folder: Path, at_once: int = 1 << 20) -> NodeArcs
         np.save(folder / f"edge_{name}.npy", getattr(graph, name))
     write_arcs(folder, graph.n_nodes, at_once=at_once)
     columns = graph.target, graph.kind, graph.weight
-    return load_arcs(folder, columns, graph.n_entities, graph.n_nodes, len(EDGE_KINDS), thorough=True)
+    return load_arcs(folder, columns, graph.n_entities, graph.n_nodes, len(EDGE_KINDS))
 
 
 def assert_same(one: NodeArcs, other: NodeArcs) -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graph.construction import near_names
-from graph.construction.arrays import ID_TYPE, Array, Ids
-from graph.construction.edge_weights import nearest_pairs
+from graph.construction.columns import ID_TYPE, Array, Ids
+from graph.construction.edges import nearest_pairs
 from graph.construction.near_names import find_near_names, near_pairs
 
 Floats = NDArray[np.float32]

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.construction.arrays import Columns
+from graph.construction.columns import Columns
 from graph.construction.spellings import SpellingTree, write_spellings
 from graph.text import NameMatcher
 

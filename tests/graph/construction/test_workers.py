@@ -18,10 +18,6 @@ class Noting:
 
     folder: Path
 
-    @staticmethod
-    def load(folder: Path) -> Noting:
-        return Noting(folder)
-
     def note(self, number: int) -> None:
         (self.folder / str(number)).write_text(str(os.getpid()), encoding="ascii")
 

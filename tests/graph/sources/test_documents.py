@@ -138,18 +138,15 @@ class TestUnreadable:
             "a.tsv": "text\ngood\n",
             "a.json": '[{"text": "good"}]',
             "a.jsonl": '{"text": "good"}\n',
-            "links.jsonl": '{"url": "https://ex.org/", "text": "good"}\n',
         }
         assert {Path(name).suffix for name in good} == kinds().keys()
-        bad = [f"b{suffix}" for suffix in sorted(kinds())] + ["b.links.csv"]
+        bad = [f"b{suffix}" for suffix in sorted(kinds())]
         for name, content in good.items():
             write(tmp_path / name, content)
         for name in bad:
             write(tmp_path / name, b"\x00\xff\x00\xff")
         documents = read_documents([tmp_path])
-        assert sorted(p.source for p in documents.passages.values()) == sorted(
-            {*good, "https://ex.org/"} - {"links.jsonl"}
-        )
+        assert sorted(p.source for p in documents.passages.values()) == sorted(good)
         assert {p.text for p in documents.passages.values()} == {"good"}
         assert sorted(Path(refused.source).name for refused in documents.refused) == sorted(bad)
         assert all(Path(refused.source).name in refused.reason for refused in documents.refused)

@@ -52,12 +52,8 @@ class TestShapes:
 
 OBJECT_KEYS = ("subject", "predicate", "object", "relation_type", "confidence")
 NOTATIONS: dict[str, Callable[..., Any]] = {
-    "bars": lambda *parts: " ||| ".join(map(str, parts)),
-    "tuple": lambda *parts: repr(parts),
     "list": lambda *parts: list(parts),
-    "text of a list": lambda *parts: json.dumps(parts),
     "object": lambda *parts: dict(zip(OBJECT_KEYS, parts, strict=False)),
-    "text of an object": lambda *parts: json.dumps(dict(zip(OBJECT_KEYS, parts, strict=False))),
 }
 
 
@@ -73,9 +69,8 @@ class TestNotations:
 class TestParts:
     def test_malformed_triples_are_dropped_and_counted(self, tmp_path: Path) -> None:
         for parts in [
-            "x is y",
-            "('x', 'is', __import__('os'))",
-            '{"subject": "x", "object": "y"}',
+            "x ||| is ||| y",
+            {"subject": "x", "object": "y"},
             ["x", "is"],
             ["x", "is", 5],
             ["\ud800", "is", "y"],

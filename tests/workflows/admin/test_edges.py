@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graph.construction.edge_weights import OBJECT_ROLE, SUBJECT_ROLE, UNTRIPLED_ROLE
+from graph.construction.edges import OBJECT_ROLE, SUBJECT_ROLE, UNTRIPLED_ROLE
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS
 from tests.workflows.command_line import Mara
 from workflows.admin.inspection import entity_edges, published_graph

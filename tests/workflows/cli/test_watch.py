@@ -203,7 +203,7 @@ def test_what_cannot_be_used_at_first_ends_the_command(mara: Mara, folder: Path,
     write(folder / "prices.csv", "part,price\nbolt,3\n")
     done = mara("sync", folder, "--watch", "--field", "title=nope", "-w", root)
     assert (done.code, done.out, root.exists()) == (2, "", False)
-    assert "no column 'nope'" in " ".join(done.err.split())
+    assert "a column 'nope'" in " ".join(done.err.split())
 
 
 def test_only_folders_can_be_watched_and_not_by_a_dry_run(mara: Mara, folder: Path, root: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from graph.retrieve.selection import Selection
-from tests.builders import passage_of, typed_graph
+from tests.builders import passage_of, stored, typed_graph
 from tests.walking import MENTION
 from workflows.explanation.model import NodeNames, Step, path_in_words
 
@@ -16,7 +16,7 @@ A, B, P, Q = range(4)
 GRAPH = replace(
     typed_graph(2, 2, [(A, P, MENTION, 1.0), (B, Q, MENTION, 1.0), (A, Q, MENTION, 1.0)]),
     entity_labels=("Nissan", "1933"),
-    passages=(passage_of("p0", "Nissan\nMotor", ""), passage_of("p1", "", "")),
+    passages=stored((passage_of("p0", "Nissan\nMotor", ""), passage_of("p1", "", ""))),
 )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from graph.errors import BadInput, MaraError
-from graph.sources.loaders import is_link_list, kinds, readable_hint
+from graph.sources.loaders import kinds, readable_hint
 from graph.storage.workspace import Workspace
 from workflows.output.printable import visible
 
@@ -140,7 +140,7 @@ def check_name(name: str) -> None:
             f"{plain[:_NAME_SHOWN]!a} cannot be the name of a file here",
             "Use a shorter name of letters, digits, spaces and .-_(), without a leading point",
         )
-    if Path(name).suffix.lower() not in kinds() or is_link_list(Path(name)):
+    if Path(name).suffix.lower() not in kinds():
         raise BadInput(f"{name} is of a kind that is not read", readable_hint())
 
 

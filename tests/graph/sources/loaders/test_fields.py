@@ -31,7 +31,7 @@ class TestFields:
                 ["title=headline", " id = key ", "metadata=year, author,"],
                 FieldMap("key", "headline", None, ("year", "author")),
             ),
-            (["a/b.csv:metadata="], FieldMap(files=(("a/b.csv", FieldMap(metadata=())),))),
+            (["metadata="], FieldMap(metadata=())),
         ]:
             assert parse_fields(texts) == fields, texts
 
@@ -62,20 +62,9 @@ class TestFiles:
         assert passages["customers.csv"].metadata == {"country": "Corland"}
         assert passages["sub/prices.csv"].metadata == {"price": 3}
 
-    def test_a_file_can_be_named(self, tmp_path: Path) -> None:
-        for pattern in ["prices.csv", "sub/prices.csv", "p*.csv", "sub/*"]:
-            passages = self.read(tmp_path, f"{pattern}:title=price", f"{pattern}:text=body")
-            assert (passages["sub/prices.csv"].title, passages["sub/prices.csv"].text) == ("3", "A bolt of steel."), (
-                pattern
-            )
-            assert passages["customers.csv"].title == "Moor Ltd", pattern
-
-    def test_a_named_file_must_be_there_and_have_the_column(self, tmp_path: Path) -> None:
-        with pytest.raises(BadInput, match=r"No table or corpus is called 'price\.csv'.*sub/prices\.csv"):
-            self.read(tmp_path, "price.csv:text=body")
-        self.read(tmp_path)
-        with pytest.raises(BadInput, match=r"prices\.csv has no column 'bdy'.*part, price, body"):
-            read_documents([tmp_path / "sub/prices.csv"], ReadOptions(fields=parse_fields(["prices.csv:text=bdy"])))
+    def test_a_column_that_no_file_has_is_an_error(self, tmp_path: Path) -> None:
+        with pytest.raises(BadInput, match=r"No table or corpus has a column 'bdy'.*part, price, body"):
+            self.read(tmp_path, "text=bdy")
 
 
 class TestJsonRows:

@@ -18,7 +18,6 @@ def test_a_long_run_is_cut_to_a_space(tmp_path: Path) -> None:
         ("moor.csv", f"text\nAnna Berg was born{LONG}in Moor.\n"),
         ("moor.html", f"<pre>Anna Berg was born{LONG}in Moor.</pre>"),
         ("moor.eml", f"Subject: Moor\n\nAnna Berg was born{LONG}in Moor."),
-        ("links.jsonl", json.dumps({"url": "http://moor.org/", "text": f"Anna Berg was born{LONG}in Moor."})),
     ]:
         (tmp_path / name).write_text(content)
         documents = read_documents([tmp_path / name])

@@ -102,7 +102,6 @@ def test_where_nothing_can_be_read_the_reason_is_told(me: Visitor) -> None:
 def test_names_that_no_file_should_have_are_refused(me: Visitor, uploads: Path) -> None:
     for name, reason in [
         ("notes.exe", "of a kind that is not read"),
-        ("links.csv", "of a kind that is not read"),
         (".hidden.md", "without a leading point"),
         ("%2e%2e%5csecret.md", "cannot be the name"),
         ("a%E2%80%AEb.md", "cannot be the name"),
