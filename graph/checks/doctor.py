@@ -83,9 +83,8 @@ def examine_workspace(root: Path) -> Examination:
         )
     for _ in range(_ATTEMPTS):
         before = _state(workspace)
-        examination, pinned = _examine(workspace)
-        after = _state(workspace)
-        if after == before or (pinned and after[0] == before[0]):
+        examination = _examine(workspace)
+        if _state(workspace) == before:
             break
     return examination
 
@@ -128,18 +127,18 @@ def _state(workspace: Workspace) -> tuple[int | None, list[tuple[int, int]]]:
     return workspace.current(), [(file.st_mtime_ns, file.st_size) for file in files]
 
 
-def _examine(workspace: Workspace) -> tuple[Examination, bool]:
-    """Look once; return what was found, and whether the record that was read is of one moment for sure."""
+def _examine(workspace: Workspace) -> Examination:
+    """Look once."""
     generation = workspace.current()
     try:
         record = RecordReader(workspace.record_path)
     except MaraError as fault:
         findings = [lost("record file", fault.message, fault.hint or RESTORE)]
-        return Examination((*findings, *_answerable(workspace, generation)), "", generation, None), True
+        return Examination((*findings, *_answerable(workspace, generation)), "", generation, None)
     with record:
         findings, rows = examine_record(record)
         if rows is None:
-            return Examination((*findings, *_answerable(workspace, generation)), "", generation, None), record.pinned
+            return Examination((*findings, *_answerable(workspace, generation)), "", generation, None)
         writer = writer_of(record)
         is_written = bool(writer) and is_being_written(workspace.record_path)
         findings += _check_writing(record, writer, is_written=is_written)
@@ -148,7 +147,7 @@ def _examine(workspace: Workspace) -> tuple[Examination, bool]:
         if not is_written:
             findings += _check_leftovers(workspace)
             findings += [_check_replies(workspace), check_relationships(workspace, record)]
-        return Examination(tuple(findings), record.commit_id, generation, rows), record.pinned
+        return Examination(tuple(findings), record.commit_id, generation, rows)
 
 
 def _answerable(workspace: Workspace, generation: int | None) -> list[Finding]:
