@@ -133,7 +133,7 @@ scale: setup
 	@$(MAKE) --no-print-directory $(SCALE_STAMP)
 
 $(SCALE_STAMP): requirements-scale.lock
-	@echo "Installing the packages of requirements-scale.lock (faiss, a client of Qdrant; 35 MB)"
+	@echo "Installing the packages of requirements-scale.lock (faiss, a client of Qdrant)"
 	@if { command -v uv >/dev/null 2>&1 \
 	    && uv pip install --quiet --python $(BIN)/python --no-deps --only-binary :all: -r requirements-scale.lock; } \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
