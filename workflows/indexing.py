@@ -98,7 +98,6 @@ def load_documents(state: IndexingState, run: IndexingRun) -> Update:
         "extractions": [],
         "counts": {},
         "notes": {},
-        "retries": {},
         "failed": {},
         "report": {},
         "removals": None,
@@ -168,7 +167,6 @@ def commit(state: IndexingState, run: IndexingRun) -> Update:
         "extractions": [],
         "counts": added_up(state["counts"], done.counts, *(one["tally"] for one in done.found)),
         "notes": added_up(state["notes"], done.notes),
-        "retries": added_up(state["retries"], *(one["retries"] for one in done.found)),
         "failed": first_failures(state["failed"], done.found),
     }
 

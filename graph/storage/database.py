@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, Self
 
-from graph.errors import BadInput, DiskFull, MaraError, WorkspaceDamaged, WorkspaceLocked, shortage_behind
+from graph.errors import BadInput, MaraError, WorkspaceDamaged, WorkspaceLocked, shortage_behind
 from graph.storage.place import Place
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
 
@@ -247,10 +247,7 @@ class Kind:
 class SqliteDatabase(Database):
     """A SQLite file.
 
-    One that may not be written, or has no room for its log, is read: from a copy, where it cannot be in place.
-
-    Attributes:
-        pinned: whether a transaction that reads sees one moment; else no process was writing when it was opened.
+    One that may not be written is read: from a copy, where it cannot be in place.
     """
 
     faults = (sqlite3.DatabaseError,)
@@ -267,10 +264,8 @@ class SqliteDatabase(Database):
             told: its name in messages, where that is not its path.
         """
         self.path, self.told = path, told or str(path)
-        self.pinned = True
         self._restore = restore
         self._scratch: TemporaryDirectory[str] | None = None
-        self._full: DiskFull | None = None
         with self.faults_named():
             self._db: sqlite3.Connection = self._connected(path, read_only)
             try:
@@ -282,18 +277,11 @@ class SqliteDatabase(Database):
                 raise
 
     def _connected(self, path: Path, read_only: bool) -> sqlite3.Connection:
-        writable = not read_only and (not path.exists() or (may_write(path.parent) and may_write(path)))
-        if writable:
-            try:
-                return _open_to_write(path)
-            except sqlite3.DatabaseError as fault:
-                named = self.named(fault)
-                if not isinstance(named, DiskFull) or not path.exists():
-                    raise
-                self._full = named
+        if not read_only and (not path.exists() or (may_write(path.parent) and may_write(path))):
+            return _open_to_write(path)
         self._scratch = scratch_folder()
         try:
-            connection, self.pinned = open_read_only(path, Path(self._scratch.name))
+            connection = open_read_only(path, Path(self._scratch.name))
         except BaseException:
             self._scratch.cleanup()
             raise
@@ -337,9 +325,7 @@ class SqliteDatabase(Database):
         self._db.execute(f"PRAGMA user_version = {number}")
 
     def begin(self) -> None:
-        """Begin a transaction that writes. Raises DiskFull where there was no room to open it for writing."""
-        if self._full is not None:
-            raise self._full
+        """Begin a transaction that writes; no other one does meanwhile."""
         self._db.execute("BEGIN IMMEDIATE")
 
     def begin_reading(self) -> None:

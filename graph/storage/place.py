@@ -30,7 +30,6 @@ PLACE_FILE = "record.json"
 """The file of a workspace that names its record, where that is in Postgres."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
-_FOLDER = re.compile(r"[0-9a-f]*")
 _FOLDER_LENGTH = 12
 _SCHEMES = ("postgresql", "postgres")
 _EXAMPLE = "postgresql://USER:PASSWORD@HOST/DATABASE"
@@ -178,8 +177,6 @@ def _noted(file: Path) -> tuple[str, str]:
         noted = json.loads(file.read_text(encoding="utf-8"))
         name, own = noted["record"], noted.get("folder", "")
         check_name(name)
-        if not _FOLDER.fullmatch(own):
-            raise ValueError(own)
     except (OSError, ValueError, KeyError, TypeError) as fault:
         raise WorkspaceDamaged(
             f"{file} does not name a record ({type(fault).__name__})", "Restore it from a backup"

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
-from graph.errors import BadInput, DiskFull, shortage_behind
+from graph.errors import BadInput
 
 
 def may_write(place: Path) -> bool:
@@ -40,32 +40,25 @@ def writable_copy(folder: Path) -> TemporaryDirectory[str]:
     return copy
 
 
-def open_read_only(path: Path, scratch: Path) -> tuple[sqlite3.Connection, bool]:
-    """Open a SQLite file for reading; return the connection, and whether it keeps seeing what it sees now.
+def open_read_only(path: Path, scratch: Path) -> sqlite3.Connection:
+    """Open a SQLite file for reading.
 
-    Nothing is written beside the file. Where there is no log, no process has the file open: it is read as one that does
-    not change, for else SQLite would make a log. A log with its index is read along with it. A log alone was copied
-    or left so; reading it makes an index, which is made beside a copy in the folder ``scratch``, as is one that a full
-    disk has no room for; an empty log needs none.
+    Where there is no log, no process has the file open: it is read as one that does not change, for else SQLite would
+    make a log. A log with its index is read along with it. A log alone was copied or left so; reading it makes an
+    index, which is made beside a copy in the folder ``scratch``; an empty log needs none.
     """
     log, index = (path.with_name(f"{path.name}{suffix}") for suffix in ("-wal", "-shm"))
     if not log.exists() or (not log.stat().st_size and not index.exists()):
-        return _begin(path, "mode=ro&immutable=1"), False
+        return _begin(path, "mode=ro&immutable=1")
     if index.exists():
         try:
-            return _begin(path, "mode=ro&readonly_shm=1"), True
+            return _begin(path, "mode=ro&readonly_shm=1")
         except sqlite3.OperationalError:
-            try:
-                # Readers are noted in the index, and no note that is there can be shared.
-                return _begin(path, "mode=ro"), True
-            except sqlite3.OperationalError as fault:
-                if not isinstance(shortage_behind(fault), DiskFull):
-                    raise
-                if not log.stat().st_size:
-                    return _begin(path, "mode=ro&immutable=1"), False
+            # Readers are noted in the index, and no note that is there can be shared.
+            return _begin(path, "mode=ro")
     for file in (path, log):
         shutil.copy(file, scratch / file.name)
-    return _begin(scratch / path.name, "mode=rw"), True
+    return _begin(scratch / path.name, "mode=rw")
 
 
 def _begin(path: Path, how: str) -> sqlite3.Connection:

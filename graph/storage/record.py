@@ -466,11 +466,6 @@ class RecordReader(Record):
         with self._faults_named():
             self._db.begin_reading()
 
-    @property
-    def pinned(self) -> bool:
-        """Whether the moment lasts; else no process was writing, and that is to be looked at again afterwards."""
-        return not isinstance(self._db, SqliteDatabase) or self._db.pinned
-
     def faults_of_file(self) -> tuple[list[str], set[str]]:
         """Return what the database says against its files. Raises WorkspaceDamaged: it cannot even say that."""
         with self._faults_named():

@@ -37,12 +37,9 @@ _PAST = "as-of"
 PAST_MARK = "AS-OF"
 """The file that marks a workspace as derived from another one, of what stood there at some moment."""
 
-_UNFINISHED = "new-"
 _LAYER_FILE = "search.json"
 _NAME_LENGTH = 64
 _CLIENTS_NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{_NAME_LENGTH - 1}}}")
-# Names that Windows opens as a device, whatever the folder and the suffix.
-_DEVICE = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?")
 _NO_WORKSPACE_HINT = "Index some documents first: `mara index SOURCE...`, or `mara demo` for the sample corpus"
 
 
@@ -70,7 +67,7 @@ def resolve_workspace(name: str) -> Path:
 
 def is_workspace_name(name: str) -> bool:
     """Tell whether a client of a server may name a workspace so: a plain name, never a path."""
-    return bool(_CLIENTS_NAME.fullmatch(name)) and not name.endswith(".") and not _DEVICE.fullmatch(name)
+    return bool(_CLIENTS_NAME.fullmatch(name)) and not name.endswith(".")
 
 
 def check_workspace_name(name: str) -> None:
@@ -103,20 +100,13 @@ def check_may_be_written(root: Path) -> None:
             f"There are {allowed} workspaces, and clients may make no more",
             f"Name one that is there, or raise {NEW_WORKSPACES_VARIABLE}",
         )
-    if root.exists() and (not root.is_dir() or not all(map(_is_unfinished, root.iterdir()))):
+    if root.exists() and (not root.is_dir() or {*root.rglob("*")} - {root / "index"}):
         raise BadInput(f"{root.name} is no workspace and holds something else", "Choose another name")
 
 
 def _is_new_of_a_client(root: Path) -> bool:
     is_default = root.absolute() == default_workspace().absolute()
     return serves_clients() and not is_default and not Workspace(root).record_path.exists()
-
-
-def _is_unfinished(path: Path) -> bool:
-    """Tell whether a path is what `Workspace.create` leaves where it is killed."""
-    if path.name.startswith(f".{RECORD_FILE}."):
-        return True
-    return path.name == "index" and path.is_dir() and all(each.name.startswith(_UNFINISHED) for each in path.iterdir())
 
 
 @contextmanager

@@ -16,15 +16,6 @@ from graph.text import normalise_name
 
 
 @dataclass(frozen=True, slots=True)
-class WriteReport:
-    """The result of one batch: the number of passages written, and the entries dropped on the way."""
-
-    passages: int
-    long_passages: int
-    notes: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class EmbeddedBatch:
     """Passages with their vectors, and those of the names and facts that the record lacks; not committed yet."""
 
@@ -42,12 +33,12 @@ class Writer:
         self._record = record
         self._embedder = embedder
 
-    def write(self, batch: Sequence[tuple[Passage, Extraction]], removed: Iterable[str] = ()) -> WriteReport:
+    def write(self, batch: Sequence[tuple[Passage, Extraction]], removed: Iterable[str] = ()) -> None:
         """Embed and commit a batch in one transaction; passages of a known id are replaced, ``removed`` ones dropped.
 
         Raises EmbeddingMismatch when the model's vectors are of another length than the record's.
         """
-        return self.commit(self.embed(batch), removed)
+        self.commit(self.embed(batch), removed)
 
     def embed(self, batch: Sequence[tuple[Passage, Extraction]]) -> EmbeddedBatch:
         """Embed a batch, with the names and facts in it that the record does not hold; nothing is written.
@@ -65,14 +56,9 @@ class Writer:
         stated = [corrections.stated(passage, extraction) for passage, extraction in cleaned]
         return EmbeddedBatch(entries, self._embed_stated(stated))
 
-    def commit(self, batch: EmbeddedBatch, removed: Iterable[str] = ()) -> WriteReport:
+    def commit(self, batch: EmbeddedBatch, removed: Iterable[str] = ()) -> None:
         """Commit the batch that was embedded last, and drop ``removed``, in one transaction."""
         self._record.commit(batch.entries, batch.new, self._embedder.model_id, removed)
-        notes: dict[str, int] = {}
-        for entry in batch.entries:
-            for reason, count in entry.extraction.notes.items():
-                notes[reason] = notes.get(reason, 0) + count
-        return WriteReport(len(batch.entries), sum(entry.windows > 1 for entry in batch.entries), notes)
 
     def restore(self, entries: Sequence[Entry], removed: Iterable[str]) -> None:
         """Commit entries with the vectors that they carry, and drop ``removed``, in one transaction.

@@ -91,8 +91,6 @@ def test_faults_of_every_kind_are_got_over_and_counted(index: Indexer, chat_serv
     chat_server.script({"extractor": replies_once_faulty(faults)})
     report = index(LAKES, settings=IndexingContext(model="scripted", extraction={"concurrency": 8}))
     assert (report.added, report.facts, report.failed_count) == (N, N, 0)
-    assert sum(report.retries.values()) == len(faults)
-    assert (report.retries["malformed reply"], report.retries["rate limit"]) == (2, 1)
     assert report.requests == N + len(faults)
 
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from typing import Any, ClassVar, Optional
 
 from pydantic import Field, create_model
 
 from workflows.context import make_context
 from workflows.settings.enums import Workflow
-from workflows.settings.forms import offered
 from workflows.settings.mara import Context
 from workflows.settings.ragenta import RagentaContext
 from workflows.settings.renamed import SettingsForm
 
 ANSWER = "answer"
-"""The node that answers, at which Studio offers every setting."""
+"""The node that answers."""
 
 
 class ChatSettings(SettingsForm):
@@ -24,17 +22,12 @@ class ChatSettings(SettingsForm):
 
     earlier: ClassVar[Mapping[str, str]] = RagentaContext.earlier
 
-    workflow: Workflow = Field(
-        default=Workflow.MARA,
-        description="Workflow that answers: mara, or ragenta, which judges passages and checks claims. The settings of"
-        " Judge and Follow-ups are of ragenta alone.",
-        json_schema_extra=offered("Workflow that answers", ANSWER),
-    )
-    list_sources: bool = Field(
-        default=True,
-        description="Whether the text of an answer ends with the list of its sources.",
-        json_schema_extra=offered("List of sources", ANSWER),
-    )
+    workflow: Workflow = Field(default=Workflow.MARA, title="Workflow that answers")
+    """Workflow that answers: mara, or ragenta, which judges passages and checks claims. The settings of Judge and
+    Follow-ups are of ragenta alone.
+    """
+    list_sources: bool = Field(default=True, title="List of sources")
+    """Whether the text of an answer ends with the list of its sources."""
 
     def chosen(self) -> Context:
         """Return the settings of the workflow.
@@ -57,18 +50,16 @@ class ChatSettings(SettingsForm):
 def _settings() -> dict[str, Any]:
     """The settings of all workflows; one whose default differs between them is empty by default."""
     fields: dict[str, Any] = {}
-    offered_here = {"langgraph_nodes": [ANSWER]}
     for name, field in RagentaContext.model_fields.items():
-        setting: Any = copy(field)
+        setting: Any = field
         kind: Any = field.rebuild_annotation()
         shared: Any = Context.model_fields.get(name, field)
-        setting.json_schema_extra = setting.json_schema_extra | offered_here
         if shared.default != field.default:
             kind = Optional[kind]  # noqa: UP045 - made at run time
             setting = Field(
                 default=None,
                 description=f"{shared.description} Empty: the workflow's own ({shared.default}, {field.default}).",
-                json_schema_extra=shared.json_schema_extra | offered_here,
+                title=shared.title,
             )
         fields[name] = (kind, setting)
     return fields

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,6 @@ class IndexReport:
         imported: passages whose triples came from the triples file.
         extracted: passages that the extractor read in this run, failed ones included.
         unmatched_triples: rows of the triples file that belong to no passage.
-        long_passages: passages longer than the embedding model reads, embedded window by window.
         identical: passages that appeared more than once.
         refused: files that could not be read, with the reason; the first ones.
         skipped: the first files that are no documents, with the reason.
@@ -47,7 +46,6 @@ class IndexReport:
         skipped_counts: files that are no documents, by reason.
         failed: {passage id: why extraction failed}; the first ones. They are still found by their text.
         failed_count: number of failed passages.
-        retries: requests repeated, by what had gone wrong.
         cached: passages served from kept replies of the model.
         requests: requests sent to the model.
         tokens_in: input tokens, as the server counts them.
@@ -55,8 +53,7 @@ class IndexReport:
         tokens_unknown: replies without a token count.
         cost: price of the tokens; None without prices.
         relationships: changes to the relationship graph, or the problem with it; empty where it is switched off.
-        own_types: the user's own types that passages were extracted with.
-        unfound_types: those of them that no rule finds, where rules extract.
+        unfound_types: the user's own types that no rule finds, where rules extract.
     """
 
     workspace: str
@@ -70,10 +67,9 @@ class IndexReport:
     imported: int
     extracted: int
     unmatched_triples: int
-    long_passages: int
     identical: int
-    refused: tuple[Refused, ...]
-    skipped: tuple[Refused, ...]
+    refused: Sequence[Refused]
+    skipped: Sequence[Refused]
     notes: Mapping[str, int]
     models: Mapping[str, str]
     seconds: float
@@ -84,7 +80,6 @@ class IndexReport:
     skipped_counts: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
     failed_count: int = 0
-    retries: Mapping[str, int] = field(default_factory=dict)
     cached: int = 0
     requests: int = 0
     tokens_in: int = 0
@@ -92,18 +87,16 @@ class IndexReport:
     tokens_unknown: int = 0
     cost: float | None = None
     relationships: Mapping[str, int | str] = field(default_factory=dict)
-    own_types: Sequence[str] = ()
     unfound_types: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values."""
-        lists = {"refused": self.refused, "skipped": self.skipped}
-        return {**asdict(self), **{name: [asdict(each) for each in files] for name, files in lists.items()}}
+        return asdict(self)
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> IndexReport:
         """Return the report of `to_json`, or of a state."""
-        lists = {name: tuple(Refused(**each) for each in values[name]) for name in ("refused", "skipped")}
+        lists = {name: [Refused(**each) for each in values[name]] for name in ("refused", "skipped")}
         return IndexReport(**{**values, **lists})
 
 
@@ -112,8 +105,8 @@ def seconds_since(started: float) -> float:
     return round(time.time() - started, 3)
 
 
-def _shown(files: Iterable[Refused]) -> tuple[Refused, ...]:
-    return tuple(Refused(told(one.source), told(one.reason)) for one in files)
+def _shown(files: Sequence[Refused]) -> list[Refused]:
+    return [Refused(told(one.source), told(one.reason)) for one in files[:NAMED_FILES]]
 
 
 def report_of(run: IndexingRun, state: IndexingState, graph: Mapping[str, int]) -> dict[str, Any]:
@@ -142,10 +135,9 @@ def report_of(run: IndexingRun, state: IndexingState, graph: Mapping[str, int]) 
         imported=len(imported),
         extracted=counts["extracted"],
         unmatched_triples=run.imported.rows - len(set(map(id, imported))) if run.imported else 0,
-        long_passages=counts["long_passages"],
         identical=documents.identical,
-        refused=_shown(documents.refused[:NAMED_FILES]),
-        skipped=_shown(documents.skipped[:NAMED_FILES]),
+        refused=_shown(documents.refused),
+        skipped=_shown(documents.skipped),
         skipped_counts=by_reason(documents.skipped),
         notes=dict(Counter(documents.notes) + Counter(state["notes"])),
         models={"extractor": run.extractor.name, "embedding": run.embedder.model_id},
@@ -156,9 +148,7 @@ def report_of(run: IndexingRun, state: IndexingState, graph: Mapping[str, int]) 
         refused_count=len(documents.refused),
         failed=state["failed"],
         failed_count=counts["failed"],
-        retries=state["retries"],
         cost=run.prices.cost(spent["tokens_in"], spent["tokens_out"]) if run.prices else None,
-        own_types=run.own.names,
         unfound_types=run.unfound_types,
         **spent,
     ).to_json()

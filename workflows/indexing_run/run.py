@@ -43,7 +43,7 @@ from workflows.indexing_run.changes import Changes, nothing_found, plan_changes,
 from workflows.runtime.extraction import extraction_run, extractor_for
 from workflows.runtime.resources import FRESH_GENERATIONS
 from workflows.settings.indexing import IndexingContext
-from workflows.states.indexing import FoundInPassage, extraction_of, found_in, found_in_file
+from workflows.states.indexing import FoundInPassage, added_up, extraction_of, found_in, found_in_file
 
 NO_OWN_TYPES = "none"
 """In place of a file of types: the workspace is to have none any more."""
@@ -62,8 +62,8 @@ class Committed:
 
     Attributes:
         found: what was found in its passages.
-        counts: passages ``written``, ``replaced`` (known ids), ``removed``, ``failed`` (written without an extraction)
-            and ``long_passages`` (embedded window by window).
+        counts: passages ``written``, ``replaced`` (known ids), ``removed`` and ``failed`` (written without an
+            extraction).
         notes: what was dropped or defaulted, by reason.
     """
 
@@ -259,7 +259,8 @@ class IndexingRun:
         assert self._embedded is not None
         if self.record.complete:
             self.record.mark_complete(False)
-        report = self._writer.commit(self._embedded[1], removed)
+        batch = self._embedded[1]
+        self._writer.commit(batch, removed)
         self._embedded, self.to_remove = None, ()
         for key in ids:
             del self.pending[key]
@@ -268,9 +269,8 @@ class IndexingRun:
             "replaced": len(set(ids).intersection(self.changes.changed)),
             "removed": len(removed),
             "failed": sum(bool(one["failure"]) for one in current),
-            "long_passages": report.long_passages,
         }
-        return Committed(current, counts, report.notes)
+        return Committed(current, counts, added_up(*(entry.extraction.notes for entry in batch.entries)))
 
     def publish(self) -> dict[str, int]:
         """Let readers have what the record holds, unless they have it, and return the counts of its graph.

@@ -1,4 +1,4 @@
-"""Shared parts of the forms: the ranges of settings, and where Studio offers a setting.
+"""Shared parts of the forms: the ranges of settings, and conditions on where passages come from.
 
 The fields name everything themselves: type checkers do not look into ``**``, and would ask for every setting.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from graph.metadata_filter import MAX_CHARACTERS
 
@@ -20,11 +20,6 @@ Retries = Annotated[int, Field(ge=0, le=5)]
 UpToThree = Annotated[int, Field(ge=0, le=3)]
 FoundCount = Annotated[int, Field(ge=1, le=200)]
 KeptCount = Annotated[int, Field(ge=1, le=50)]
-
-
-def offered(title: str, *nodes: str) -> dict[str, JsonValue]:
-    """Return what has Studio offer a setting under a title, "group · name", at these nodes of a workflow's drawing."""
-    return {"title": title, "langgraph_nodes": list(nodes)}
 
 
 class Provenance(BaseModel):

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from agents.chat.usage import Prices, prices_of
 from graph.relations import PassageClasses
 from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS
-from workflows.settings.forms import Price, Retries, Temperature, offered
+from workflows.settings.forms import Price, Retries, Temperature
 from workflows.settings.renamed import SettingsForm
 
 if TYPE_CHECKING:
@@ -61,38 +61,27 @@ class IndexingContext(SettingsForm):
 
     earlier: ClassVar[Mapping[str, str]] = {name: f"extraction.{name}" for name in Extraction.model_fields}
 
-    workspace: str = Field(default="", max_length=4096, json_schema_extra=offered("Workspace", "load_documents"))
+    workspace: str = Field(default="", max_length=4096, title="Workspace")
     """Workspace to write to. Empty: MARA_WORKSPACE, else ./.mara."""
-    chunk_tokens: int = Field(
-        default=CHUNK_TOKENS,
-        ge=16,
-        le=8192,
-        json_schema_extra=offered("Reading · tokens per passage", "load_documents"),
-    )
+    chunk_tokens: int = Field(default=CHUNK_TOKENS, ge=16, le=8192, title="Reading · tokens per passage")
     """Passage length in tokens of the embedding model."""
-    chunk_overlap: int = Field(
-        default=CHUNK_OVERLAP, ge=0, le=4096, json_schema_extra=offered("Reading · shared tokens", "load_documents")
-    )
+    chunk_overlap: int = Field(default=CHUNK_OVERLAP, ge=0, le=4096, title="Reading · shared tokens")
     """Tokens that neighbouring passages share; less than half the passage length."""
     fields: dict[str, str] = Field(
         default={},
         examples=[{"text": "body", "metadata": "year,author"}],
-        json_schema_extra=offered("Reading · columns and keys", "load_documents"),
+        title="Reading · columns and keys",
     )
     """Column or key of tables and corpora to use as id, title, text or metadata."""
     metadata: dict[str, str | int | float | bool] = Field(
-        default={},
-        examples=[{"tenant": "a"}],
-        json_schema_extra=offered("Reading · metadata of every passage", "load_documents"),
+        default={}, examples=[{"tenant": "a"}], title="Reading · metadata of every passage"
     )
     """Metadata to add to every passage."""
-    types: str = Field(
-        default="", max_length=4096, json_schema_extra=offered("Extraction · own types", "load_documents")
-    )
+    types: str = Field(default="", max_length=4096, title="Extraction · own types")
     """File of your own entity and relation types, which the workspace then keeps. Empty: those that it keeps. 'none':
     none any more. On a server: a path below the folder named by MARA_SOURCES.
     """
-    model: str = Field(default="", max_length=256, json_schema_extra=offered("Extraction · chat model", "extract"))
+    model: str = Field(default="", max_length=256, title="Extraction · chat model")
     """Chat model for extraction. Empty: MARA_CHAT_MODEL, else the default one if a key or a server is configured, else
     the offline extractor. 'local': the packaged small model. 'local:FILE.gguf': a model file, not from clients of a
     server. 'offline': always the offline extractor.
@@ -100,35 +89,26 @@ class IndexingContext(SettingsForm):
     extraction: Extraction = Field(
         default=Extraction(),
         examples=[{"concurrency": 32, "requests_per_minute": 500}],
-        json_schema_extra=offered("Extraction · limits and prices", "extract", "publish"),
+        title="Extraction · limits and prices",
     )
     """How the chat model is asked for facts: temperature, limits, retries and prices."""
-    passage_classes: PassageClasses | None = Field(
-        default=None, json_schema_extra=offered("Graph · classes of passage edges", "plan_changes")
-    )
+    passage_classes: PassageClasses | None = Field(default=None, title="Graph · classes of passage edges")
     """Boundaries of PRIMARY, SECONDARY and PERIPHERAL links: thirds of the corpus, or the published 0.6 and 0.3. Empty:
     the workspace's own, at first thirds.
     """
-    dated: str = Field(
-        default="",
-        max_length=40,
-        examples=["2024-03-31"],
-        json_schema_extra=offered("Versions · stands from", "plan_changes"),
-    )
+    dated: str = Field(default="", max_length=40, examples=["2024-03-31"], title="Versions · stands from")
     """Date from which on what is indexed stands, to load the states of documents one after another: ISO 8601, UTC where
     it names no offset. Empty: now.
     """
-    keep_versions: bool | None = Field(default=None, json_schema_extra=offered("Versions · keep them", "plan_changes"))
+    keep_versions: bool | None = Field(default=None, title="Versions · keep them")
     """Keep what is replaced or gone as past versions, or keep none and erase those that there are. Empty: the
     workspace's own choice, at first to keep them.
     """
-    relationships: bool = Field(default=True, json_schema_extra=offered("Relationships · bring in step", "relate"))
+    relationships: bool = Field(default=True, title="Relationships · bring in step")
     """Bring the relationship graph in step: sources, documents and chunks."""
-    replace_all: bool = Field(default=False, json_schema_extra=offered("Sync · may remove everything", "plan_changes"))
+    replace_all: bool = Field(default=False, title="Sync · may remove everything")
     """Allow a sync to remove every passage of the workspace."""
-    confirm_removals: bool = Field(
-        default=True, json_schema_extra=offered("Sync · ask before removing", "confirm_removals")
-    )
+    confirm_removals: bool = Field(default=True, title="Sync · ask before removing")
     """Ask before a sync removes passages: an interrupt of the graph, which needs a thread. The command line and
     `index_sources` do not ask.
     """

@@ -19,7 +19,7 @@ from graph.retrieve.modes import DEFAULT_ALPHA, THREAD_SHARE, Mode, Preset, Walk
 from graph.schema import MAX_ID
 from graph.text import has_controls
 from workflows.settings.enums import UnsupportedClaims, Workflow
-from workflows.settings.forms import FoundCount, KeptCount, Provenance, Retries, Temperature, offered
+from workflows.settings.forms import FoundCount, KeptCount, Provenance, Retries, Temperature
 from workflows.settings.renamed import SettingsForm
 from workflows.settings.walk import Walk
 
@@ -99,29 +99,20 @@ class Context(SettingsForm):
     workflow: ClassVar[Workflow] = Workflow.MARA
     earlier: ClassVar[Mapping[str, str]] = {name: f"walk.{name}" for name in Walk.model_fields}
 
-    workspace: str = Field(default="", max_length=4096, json_schema_extra=offered("Workspace", "encode_question"))
+    workspace: str = Field(default="", max_length=4096, title="Workspace")
     """Workspace to query. Empty: MARA_WORKSPACE, else ./.mara."""
-    mode: Mode = Field(
-        default=Mode.MARA, json_schema_extra=offered("Retrieval · mode", "retrieve_passages", "walk_graph")
-    )
+    mode: Mode = Field(default=Mode.MARA, title="Retrieval · mode")
     """How to rank passages: relation-aware walk (mara), published baseline (hipporag2), that baseline with β on its
     fact edges (mara-matrix), or similarity alone (dense, sparse, hybrid).
     """
-    preset: Preset = Field(
-        default=Preset.MARA,
-        json_schema_extra=offered("Retrieval · preset", "retrieve_facts", "seed_graph", "walk_graph"),
-    )
+    preset: Preset = Field(default=Preset.MARA, title="Retrieval · preset")
     """Parameters of mode mara: as measured (mara), or as first designed (seed)."""
-    top_k: FoundCount = Field(
-        default=10, json_schema_extra=offered("Retrieval · passages returned", "retrieve_passages", "walk_graph")
-    )
+    top_k: FoundCount = Field(default=10, title="Retrieval · passages returned")
     """Number of passages to return."""
     where: Annotated[dict[str, Any], WithJsonSchema(where_schema())] = Field(
         default={},
         examples=[{"tenant": "a", "date": {"$gte": "2020", "$lt": "2021-07"}}],
-        json_schema_extra=offered(
-            "Retrieval · filter by metadata", "encode_question", "retrieve_facts", "retrieve_passages"
-        ),
+        title="Retrieval · filter by metadata",
     )
     """Filter on the metadata of passages: values, or conditions with $in, $ne, $nin, $gt, $gte, $lt, $lte; all must
     hold. Dates are ISO 8601 texts.
@@ -129,126 +120,67 @@ class Context(SettingsForm):
     provenance: Provenance = Field(
         default=Provenance(),
         examples=[{"source": "handbook.pdf", "newer_than": "2025-01-01"}, {"cited_before": True}],
-        json_schema_extra=offered(
-            "Retrieval · filter by provenance", "encode_question", "retrieve_facts", "retrieve_passages"
-        ),
+        title="Retrieval · filter by provenance",
     )
     """Filter on where passages come from: one source, documents newer than a date, what answers in this conversation or
     to this user cited before. All that is given must hold, beside the filter by metadata.
     """
-    as_of: str = Field(
-        default="",
-        max_length=40,
-        examples=["2024-03-31"],
-        json_schema_extra=offered("Retrieval · as of", "encode_question"),
-    )
+    as_of: str = Field(default="", max_length=40, examples=["2024-03-31"], title="Retrieval · as of")
     """Date as of which to answer, from what stood then and nothing else: ISO 8601, UTC where it names no offset; a day
     counts to its end. Empty: from what stands now.
     """
-    model: str = Field(
-        default="",
-        max_length=256,
-        json_schema_extra=offered("Answer · chat model", "filter_facts", "weigh_relations", "write_answer"),
-    )
+    model: str = Field(default="", max_length=256, title="Answer · chat model")
     """Chat model. Empty: MARA_CHAT_MODEL, else the default one if a key or a server is configured, else the offline
     agents. 'local': the packaged small model. 'local:FILE.gguf': a model file, not from clients of a server. 'offline':
     always the offline agents.
     """
-    answer_passages: KeptCount = Field(default=5, json_schema_extra=offered("Answer · passages", "write_answer"))
+    answer_passages: KeptCount = Field(default=5, title="Answer · passages")
     """Number of best passages given to the answerer; without a model, all that are returned are read."""
-    answer_tokens: int | None = Field(
-        default=None, ge=50, le=MOST_ANSWER_TOKENS, json_schema_extra=offered("Answer · tokens", "write_answer")
-    )
+    answer_tokens: int | None = Field(default=None, ge=50, le=MOST_ANSWER_TOKENS, title="Answer · tokens")
     """Tokens that an answer may take, its model's thinking aside (320; with ragenta 800)."""
-    question_s: float | None = Field(
-        default=None,
-        ge=0,
-        le=86_400,
-        json_schema_extra=offered("Answer · seconds", "filter_facts", "weigh_relations", "write_answer"),
-    )
+    question_s: float | None = Field(default=None, ge=0, le=86_400, title="Answer · seconds")
     """Seconds of work on a question, after which no model is asked any more; 0 means no limit. Empty: MARA_QUESTION_S,
     else 300.
     """
-    check_claims: bool = Field(default=False, json_schema_extra=offered("Claims · check them", "write_answer"))
+    check_claims: bool = Field(default=False, title="Claims · check them")
     """Check each sentence of the answer with the claim judge."""
-    unsupported_claims: UnsupportedClaims = Field(
-        default=UnsupportedClaims.MARK, json_schema_extra=offered("Claims · unsupported ones", "check_claims")
-    )
+    unsupported_claims: UnsupportedClaims = Field(default=UnsupportedClaims.MARK, title="Claims · unsupported ones")
     """Mark or remove a sentence that no passage supports."""
-    conversation_id: HistoryId = Field(
-        default="",
-        examples=["founding of Nissan"],
-        json_schema_extra=offered("History · conversation", "encode_question"),
-    )
+    conversation_id: HistoryId = Field(default="", examples=["founding of Nissan"], title="History · conversation")
     """Name of the conversation that the question is asked in: its earlier turns count, and this one is written to the
     history. Empty: no conversation.
     """
-    user_id: HistoryId = Field(
-        default="", examples=["ada"], json_schema_extra=offered("History · user", "encode_question")
-    )
+    user_id: HistoryId = Field(default="", examples=["ada"], title="History · user")
     """Name of the user: their questions and the documents that they view are written to the history. Empty: no user.
     With keys, a server takes the name that belongs to the key.
     """
-    personalise: bool = Field(
-        default=False, json_schema_extra=offered("History · personal ranking", "retrieve_passages", "walk_graph")
-    )
+    personalise: bool = Field(default=False, title="History · personal ranking")
     """Move the ranking, by a bounded amount, towards what this user read, marked and asked; the result tells of each
     passage that moved why. Needs a user.
     """
     remember: list[HistoryPart] = Field(
-        default=list(EVERY_PART),
-        max_length=len(EVERY_PART),
-        json_schema_extra=offered("History · what is written", "record_turn"),
+        default=list(EVERY_PART), max_length=len(EVERY_PART), title="History · what is written"
     )
     """What of a turn is written to the history: messages, their references and concepts, and views. Without messages,
     views alone; an empty list: nothing.
     """
-    temperature: Temperature = Field(
-        default=0.0, json_schema_extra=offered("Agents · temperature", "filter_facts", "write_answer")
-    )
+    temperature: Temperature = Field(default=0.0, title="Agents · temperature")
     """Temperature of all agents but the manager."""
-    manager_temperature: Temperature = Field(
-        default=0.3, json_schema_extra=offered("Agents · temperature of the manager", "weigh_relations")
-    )
+    manager_temperature: Temperature = Field(default=0.3, title="Agents · temperature of the manager")
     """Temperature of the manager."""
-    filter_facts: bool = Field(default=True, json_schema_extra=offered("Agents · filter facts", "filter_facts"))
+    filter_facts: bool = Field(default=True, title="Agents · filter facts")
     """Let the recognition-memory filter choose among the candidate facts."""
-    max_facts: KeptCount = Field(
-        default=4, json_schema_extra=offered("Agents · facts kept", "filter_facts", "keep_top_facts")
-    )
+    max_facts: KeptCount = Field(default=4, title="Agents · facts kept")
     """Facts that the filter may keep, at most."""
-    weigh_relations: bool = Field(
-        default=True, json_schema_extra=offered("Agents · weigh relations (β)", "weigh_relations")
-    )
+    weigh_relations: bool = Field(default=True, title="Agents · weigh relations (β)")
     """Let the manager's β steer the walk (modes mara, mara-matrix)."""
-    max_json_retries: Retries = Field(
-        default=2,
-        json_schema_extra=offered(
-            "Agents · retries of a malformed reply", "filter_facts", "weigh_relations", "write_answer"
-        ),
-    )
+    max_json_retries: Retries = Field(default=2, title="Agents · retries of a malformed reply")
     """Retries after a malformed reply."""
-    max_model_calls: int = Field(
-        default=0,
-        ge=0,
-        le=100_000,
-        json_schema_extra=offered("Budget · model calls", "filter_facts", "weigh_relations", "write_answer"),
-    )
+    max_model_calls: int = Field(default=0, ge=0, le=100_000, title="Budget · model calls")
     """Model calls that a question may use, at most; 0 means no limit."""
-    max_model_tokens: int = Field(
-        default=0,
-        ge=0,
-        le=1_000_000_000,
-        json_schema_extra=offered("Budget · tokens", "filter_facts", "weigh_relations", "write_answer"),
-    )
+    max_model_tokens: int = Field(default=0, ge=0, le=1_000_000_000, title="Budget · tokens")
     """Tokens of prompts and replies after which no model is asked any more; 0 means no limit."""
-    walk: Walk = Field(
-        default=Walk(),
-        examples=[{"damping": 0.5, "engine": "push"}],
-        json_schema_extra=offered(
-            "Experiments · walk", "retrieve_facts", "retrieve_passages", "seed_graph", "walk_graph"
-        ),
-    )
+    walk: Walk = Field(default=Walk(), examples=[{"damping": 0.5, "engine": "push"}], title="Experiments · walk")
     """The walk and its seeds in detail, for experiments: see the settings of the walk."""
 
     _beside: Beside = PrivateAttr(default_factory=Beside)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agents.roles import DEFAULT_N
 from graph.retrieve.modes import Mode
 from workflows.settings.enums import Workflow
-from workflows.settings.forms import FoundCount, KeptCount, UpToThree, offered
+from workflows.settings.forms import FoundCount, KeptCount, UpToThree
 from workflows.settings.mara import Context
 
 
@@ -41,38 +41,25 @@ class RagentaContext(Context):
         **{f"follow_up_{part}": f"follow_ups.{part}" for part in ("rounds", "passages", "calls")},
     }
 
-    mode: Mode = Field(
-        default=Mode.HYBRID, json_schema_extra=offered("Retrieval · mode", "retrieve_passages", "walk_graph")
-    )
+    mode: Mode = Field(default=Mode.HYBRID, title="Retrieval · mode")
     """How to rank passages: hybrid of dense and sparse similarity (hybrid), relation-aware walk (mara), or any other
     mode.
     """
-    top_k: FoundCount = Field(
-        default=20, json_schema_extra=offered("Retrieval · passages retrieved", "retrieve_passages", "walk_graph")
-    )
+    top_k: FoundCount = Field(default=20, title="Retrieval · passages retrieved")
     """Number of passages to retrieve and judge."""
-    judge_passages: bool = Field(default=True, json_schema_extra=offered("Judge · judge passages", "line_up_passages"))
+    judge_passages: bool = Field(default=True, title="Judge · judge passages")
     """Judge each passage with predictor and judge; if off, the best retrieved passages are kept."""
-    n: float = Field(
-        default=DEFAULT_N,
-        ge=-5,
-        le=5,
-        json_schema_extra=offered("Judge · n, standard deviations below the mean", "keep_passages"),
-    )
+    n: float = Field(default=DEFAULT_N, ge=-5, le=5, title="Judge · n, standard deviations below the mean")
     """Keep a passage whose score is at least the mean of all scores minus n standard deviations."""
-    judge_floor: float = Field(default=0.0, ge=-50, le=50, json_schema_extra=offered("Judge · floor", "keep_passages"))
+    judge_floor: float = Field(default=0.0, ge=-50, le=50, title="Judge · floor")
     """Lowest score that a kept passage may have: log P(Yes) - log P(No); 0 means even odds."""
-    min_kept: int = Field(default=2, ge=0, le=50, json_schema_extra=offered("Judge · fewest kept", "keep_passages"))
+    min_kept: int = Field(default=2, ge=0, le=50, title="Judge · fewest kept")
     """Passages to keep even below the threshold, if they reach the floor."""
-    answer_passages: KeptCount = Field(default=10, json_schema_extra=offered("Judge · most kept", "keep_passages"))
+    answer_passages: KeptCount = Field(default=10, title="Judge · most kept")
     """Passages to keep for the answer, and for each follow-up question, at most."""
-    check_claims: bool = Field(default=True, json_schema_extra=offered("Claims · check them", "write_answer"))
+    check_claims: bool = Field(default=True, title="Claims · check them")
     """Check each sentence of the answer with the claim judge, and ask follow-ups for missing parts."""
     follow_ups: FollowUps = Field(
-        default=FollowUps(),
-        examples=[{"rounds": 2, "questions": 1}],
-        json_schema_extra=offered(
-            "Follow-ups · rounds and budget", "plan_follow_ups", "search_follow_up", "check_claims"
-        ),
+        default=FollowUps(), examples=[{"rounds": 2, "questions": 1}], title="Follow-ups · rounds and budget"
     )
     """Follow-up questions for the parts that an answer misses, and what they may take."""

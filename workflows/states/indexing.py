@@ -35,7 +35,6 @@ class FoundInPassage(TypedDict):
     failure: str
     types: NotRequired[dict[str, str]]
     tally: dict[str, int]
-    retries: dict[str, int]
 
 
 class IndexingState(TypedDict):
@@ -48,7 +47,6 @@ class IndexingState(TypedDict):
         extractions: what was found in them.
         counts: of the whole run, up to the last commit.
         notes: what extraction dropped or defaulted, by reason.
-        retries: how often a model was asked again, by what had gone wrong.
         failed: {passage id: reason}, of the first ones.
         removals: what a sync is to remove, on which a person has still to decide: how many ``passages``, of which
             ``sources`` (the first ones, and their ``source_count``), and a ``digest`` of their ids.
@@ -64,7 +62,6 @@ class IndexingState(TypedDict):
     extractions: list[FoundInPassage]
     counts: dict[str, int]
     notes: dict[str, int]
-    retries: dict[str, int]
     failed: dict[str, str]
     removals: NotRequired[dict[str, Any] | None]
     approved: NotRequired[str]
@@ -83,7 +80,6 @@ def found_in(passage: Passage, extracted: Extracted, extractor: str) -> FoundInP
         failure=kept.failure,
         types=dict(kept.types),
         tally=_tally(extracted.usage, cached=extracted.cached),
-        retries={str(kind): count for kind, count in extracted.retries.items()},
     )
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from graph.errors import BadInput, DiskFull
+from graph.errors import BadInput
 from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Layer, Workspace
 from tests.builders import HashEmbedder, publish_workspace
@@ -74,27 +71,3 @@ def test_a_copy_has_what_opening_needs_and_nothing_else(tmp_path: Path, monkeypa
     assert seen(index) == whole([*CARS, *SHIPS[:1]])
     index.close()
     assert state_of(kept.root) == before
-
-
-@contextmanager
-def no_room() -> Iterator[None]:
-    """Every file that grows meets what it meets on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-@pytest.mark.sqlite_file
-def test_a_record_is_read_and_not_written_where_the_disk_has_no_room_for_its_log(tmp_path: Path) -> None:
-    workspace = publish_workspace(tmp_path / "workspace", CARS, BUILT)
-    for _ in range(2):  # What the first opening leaves half made does not keep the second one from reading.
-        with no_room(), workspace.open_record() as record:
-            assert record.count_passages() == len(CARS)
-            with pytest.raises(DiskFull), record.transaction():
-                record.set_note("a", "b")
-        with no_room(), pytest.raises(DiskFull):
-            workspace.claim()
-    workspace.claim().release()
