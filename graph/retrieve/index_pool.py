@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import sys
 import weakref
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from threading import Lock
+
+from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from graph.construction.knowledge_graph import load_header
 from graph.embedding.embeddings import Embedder
@@ -44,10 +44,6 @@ _OWN_FILES = 8
 
 _PER_BYTE = 2.0
 """Of memory for each byte of the other files: mapped pages, and what is derived from them once questions are asked."""
-
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(?:([KMGT])(?:i?B)?|B)?")
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-
 
 Parts = Mapping[Path, OpenCost]
 """The parts of an open generation, by folder: two generations may lie on one set of vectors, open once."""
@@ -101,10 +97,11 @@ def budget_of_environment(sharing: int = 1) -> OpenCost:
 
 
 def _bytes_in(text: str) -> float:
-    read = _SIZE.fullmatch(text.strip())
-    if not read:
-        raise BadInput(f"{OPEN_BYTES_VARIABLE} is {text!r}", "Set it to a number of bytes, such as 2000000000 or 2G")
-    return float(read[1]) * _UNITS[read[2] or ""]
+    try:
+        return TypeAdapter(ByteSize).validate_python(text)
+    except ValidationError as fault:
+        hint = "Set it to a number of bytes, such as 2000000000 or 2GiB"
+        raise BadInput(f"{OPEN_BYTES_VARIABLE} is {text!r}", hint) from fault
 
 
 def _memory() -> float:
@@ -113,7 +110,7 @@ def _memory() -> float:
         machine = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         machine = _UNKNOWN_MEMORY
-    return min(machine, _least_in("memory.max", "memory/memory.limit_in_bytes"))
+    return min(machine, _limit("memory.max"))
 
 
 def _files() -> float:
@@ -128,16 +125,15 @@ def _files() -> float:
 
 def _threads() -> float:
     """Return how many threads the processes of this one's cgroup, or of the machine, may have."""
-    return min(_MOST_THREADS, _least_in("pids.max", "pids/pids.max"))
+    return min(_MOST_THREADS, _limit("pids.max"))
 
 
-def _least_in(*names: str) -> float:
-    """Return the least limit that the cgroup of this container sets; infinite where none is set."""
-    limits = [math.inf]
-    for name in names:
-        with suppress(OSError, ValueError):
-            limits.append(float(_CGROUP.joinpath(name).read_text(encoding="ascii")))
-    return min(limits)
+def _limit(name: str) -> float:
+    """Return a limit that the cgroup of this container sets; infinite where none is set."""
+    try:
+        return float(_CGROUP.joinpath(name).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return math.inf
 
 
 _KEPT_OPEN = 2

@@ -16,7 +16,7 @@ from graph.endpoints.address import censored
 from graph.environment import environment
 from graph.errors import BadInput, ServiceUnavailable
 from graph.schema import stable_id
-from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS, mean
+from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS
 from workflows.evaluation.compare import METRICS
 from workflows.evaluation.runner import ABOUT_RUN
 from workflows.runtime.trace_delivery import langsmith_endpoint
@@ -56,13 +56,6 @@ def scores_of(row: Mapping[str, Any], timing: Mapping[str, Any], prices: Prices 
     if prices is not None:
         scores["cost"] = prices.cost_of(usage_of(timing["usage"]))
     return {key: float(value) for key, value in scores.items() if value is not None}
-
-
-def summary_citation_support(outputs: list[Values], reference_outputs: list[Values]) -> Values:
-    """Return the citation support rate over all citations of an experiment: no mean over questions gives it."""
-    citations = [citation for values in outputs for citation in values.get("citations") or ()]
-    score = mean(float(citation["supported"]) for citation in citations)
-    return {"results": []} if score is None else {"key": "citation_support_rate", "score": score}
 
 
 def example_of(row: Mapping[str, Any]) -> Values:
@@ -119,7 +112,6 @@ def _push_system(run: Run, system: str, prices: Prices | None) -> ExperimentResu
         return {"results": [{"key": key, "score": score} for key, score in scores.items()]}
 
     evaluators: list[Any] = [figures]
-    summaries: list[Any] = [summary_citation_support]
     dataset = f"mara {Path(run.settings['questions']['file']).stem} {_digest(rows)}"
     refused: list[Exception] = []
     with _client(refused) as client:
@@ -129,7 +121,6 @@ def _push_system(run: Run, system: str, prices: Prices | None) -> ExperimentResu
                 replay,
                 data=_stored_examples(client, rows, dataset),
                 evaluators=evaluators,
-                summary_evaluators=summaries,
                 metadata=_about(run, system),
                 experiment_prefix=system,
                 max_concurrency=_SENT_AT_ONCE,
@@ -191,15 +182,7 @@ def _client(refused: list[Exception]) -> Iterator[Client]:
     from pydantic import ValidationError
     from requests import RequestException
 
-    class Noting(Client):
-        def create_feedback(self, *args: Any, **kwargs: Any) -> Any:
-            try:
-                return super().create_feedback(*args, **kwargs)
-            except Exception as fault:
-                refused.append(fault)
-                raise
-
-    client = Noting(langsmith_endpoint(), api_key=langsmith_key(), tracing_error_callback=refused.append)
+    client = Client(langsmith_endpoint(), api_key=langsmith_key(), tracing_error_callback=refused.append)
     try:
         yield client
     except (LangSmithError, LangsmithError, RequestException, ValidationError) as fault:

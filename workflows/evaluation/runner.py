@@ -61,7 +61,6 @@ from workflows.runs.runner import (
     about_workspace,
     ask_rounds,
     check_place,
-    check_untuned_since,
     workers,
 )
 from workflows.runtime.resources import chat_model_name, open_workspace_index
@@ -163,7 +162,6 @@ def evaluate(
         askers = [Asker(system, index.graph.generation, order.seed, order.retrieval_only) for system in systems]
         rounds = [_round(asker, asked, folder, order.concurrency, tell) for asker in askers]
         ask_rounds(folder, rounds, progress)
-        check_untuned_since(folder.settings["systems"], {system.name: system.describe() for system in systems})
         _finish(folder, rounds, order.prices, baseline)
     run = load_run(order.out)
     write_report(run)

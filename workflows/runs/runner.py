@@ -177,12 +177,6 @@ def check_place(out: Path, context: Context) -> Path:
     return workspace
 
 
-def check_untuned_since(begun: object, now: object) -> None:
-    """Raise BadInput if what a run asks is no longer what its settings say."""
-    if now != begun:
-        raise BadInput("The workspace was tuned while it was asked", "Start the run again with --restart")
-
-
 def about_workspace(workspace: Path, context: Context, index: Index, code: Iterable[str]) -> Row:
     """Return what a run's settings tell of the workspace, the models, and the versions of packages and own code."""
     with Workspace(workspace).open_record() as record:
