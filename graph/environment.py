@@ -121,11 +121,6 @@ class Environment:
     otel_exporter_otlp_timeout: str
     otel_service_name: str
 
-    @property
-    def langsmith_key(self) -> str:
-        """The key of LangSmith, by whichever name."""
-        return self.langsmith_api_key or self.langchain_api_key
-
     def value(self, name: str) -> str:
         """Return a variable by its own name; empty where it is not set."""
         return self.variables.get(name, "")
@@ -133,22 +128,6 @@ class Environment:
 
 NAMES = tuple(field.name.upper() for field in fields(Environment)[1:])
 """The variables that have a field."""
-
-
-_REPLACED = {
-    **dict.fromkeys(("price_in", "price_out"), 'MARA_PRICES="0.15,0.60"'),
-    **dict.fromkeys(("graph_user", "graph_password"), "MARA_GRAPH_URL=bolt://name:password@host:7687"),
-    "graph_database": "MARA_GRAPH_URL=bolt://host:7687/database",
-    "graph_dialect": "MARA_GRAPH_URL=bolt://host:7687?dialect=memgraph",
-    "chroma_url": "MARA_VECTORS=chroma+http://host:8000",
-    "qdrant_url": "MARA_VECTORS=qdrant+http://host:6333",
-    "qdrant_key": "MARA_VECTORS=qdrant+https://key@host:6333",
-    **dict.fromkeys(
-        ("embedding_query_prefix", "embedding_passage_prefix"), 'MARA_EMBEDDING_PREFIXES="query: |passage: "'
-    ),
-    **dict.fromkeys(("embedding_threads", "build_processes"), "OMP_NUM_THREADS"),
-}
-"""Variables of the release before, in small letters and without MARA in front, each with what replaces it."""
 
 
 @cache
@@ -171,15 +150,8 @@ def processors() -> int:
 
 
 def refresh_environment() -> None:
-    """Let the variables be read again: a command, a run or a server begins.
-
-    Raises:
-        BadInput: one is set by its earlier name, which would have no effect.
-    """
+    """Let the variables be read again: a command, a run or a server begins."""
     environment.cache_clear()
-    for name, present in _REPLACED.items():
-        if os.environ.get(variable := f"MARA_{name.upper()}"):
-            raise BadInput(f"{variable} is not read any more", f"Unset it, and set {present} instead")
 
 
 def set_variables(variables: Mapping[str, str | None]) -> None:

@@ -59,27 +59,10 @@ def parts_of(folder: Path) -> Parts:
     return {folder: OpenCost(_OWN_BYTES + _PER_BYTE * own, files=_OWN_FILES), **costs}
 
 
-class Taken:
-    """The cost of several open generations together: a part that they share counts once."""
-
-    def __init__(self) -> None:
-        self._holders: Counter[Path] = Counter()
-        self.total = OpenCost()
-
-    def add(self, parts: Parts) -> None:
-        """Count a generation."""
-        for folder, cost in parts.items():
-            self._holders[folder] += 1
-            if self._holders[folder] == 1:
-                self.total += cost
-
-    def remove(self, parts: Parts) -> None:
-        """Count a generation that was added no more."""
-        for folder, cost in parts.items():
-            self._holders[folder] -= 1
-            if not self._holders[folder]:
-                del self._holders[folder]
-                self.total -= cost
+def taken_by(generations: Iterable[Parts]) -> OpenCost:
+    """Return what several open generations take together: a part that they share counts once."""
+    shared = {folder: cost for parts in generations for folder, cost in parts.items()}
+    return sum(shared.values(), OpenCost())
 
 
 def budget_of_environment(sharing: int = 1) -> OpenCost:
@@ -176,7 +159,6 @@ class IndexPool:
         self._opening: weakref.WeakValueDictionary[_Place, Lock] = weakref.WeakValueDictionary()
         self._used: Counter[OpenFiles] = Counter()
         self._parts: dict[OpenFiles, Parts] = {}
-        self._taken = Taken()
         self._unreferenced: deque[OpenFiles] = deque()
 
     def get(self, root: Path, embedder: Embedder, generation: int | None = None) -> Index:
@@ -242,7 +224,7 @@ class IndexPool:
     @property
     def taken(self) -> OpenCost:
         """The bytes that the open indexes take by estimate, those among them that wait to be closed."""
-        return self._taken.total
+        return taken_by([*self._parts.values()])
 
     def _opening_of(self, place: _Place) -> Lock:
         """Return what one thread at a time holds that opens a workspace."""
@@ -271,7 +253,6 @@ class IndexPool:
         closing.atexit = False
         with self._lock:
             self._parts[latest.files] = parts
-            self._taken.add(parts)
             indexes = self._open.setdefault(place, [])
             self._open.move_to_end(place)
             indexes.append(latest)
@@ -283,9 +264,9 @@ class IndexPool:
             return
         if self._budget is None:
             self._budget = budget_of_environment(self.sharing)
-        dropped = OpenCost()
-        while not (self._taken.total - dropped).fits(self._budget) and (index := self._least_used()) is not None:
-            dropped += sum(self._parts[index.files].values(), OpenCost())
+        staying = dict(self._parts)
+        while not taken_by(staying.values()).fits(self._budget) and (index := self._least_used()) is not None:
+            del staying[index.files]
 
     def _least_used(self) -> Index | None:
         """Take an older generation that no run works on out of what is kept, else a workspace's only one."""
@@ -304,4 +285,4 @@ class IndexPool:
         for each in files:
             each.close()
             with self._lock:
-                self._taken.remove(self._parts.pop(each, {}))
+                self._parts.pop(each, None)

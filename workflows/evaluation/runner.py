@@ -220,8 +220,8 @@ def _finish(folder: RunFolder, rounds: Sequence[Round[GoldQuestion]], prices: Pr
 
 
 _DECIMALS = 6
-ABOUT_RUN = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")
-"""The settings of a run that its figures, and its experiments in LangSmith, repeat."""
+_ABOUT_RUN = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")
+"""The settings of a run that its figures repeat."""
 
 _SPENT: tuple[Literal["calls", "prompt_tokens", "completion_tokens"], ...] = (
     "calls",
@@ -257,7 +257,7 @@ def run_metrics(
             for name, differences in less_baseline(results, reference).items()
         },
         "settings": settings["systems"],
-        **{name: settings[name] for name in ABOUT_RUN},
+        **{name: settings[name] for name in _ABOUT_RUN},
     }
 
 

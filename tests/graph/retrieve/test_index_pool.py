@@ -13,7 +13,7 @@ import pytest
 from graph.errors import BadInput
 from graph.publish.vector_store import OpenCost
 from graph.retrieve import index_pool
-from graph.retrieve.index_pool import OPEN_BYTES_VARIABLE, IndexPool, Taken, budget_of_environment, parts_of
+from graph.retrieve.index_pool import OPEN_BYTES_VARIABLE, IndexPool, budget_of_environment, parts_of, taken_by
 from graph.retrieve.open_index import Index
 from graph.storage.lock import GenerationHold
 from graph.storage.workspace import Layer, Workspace
@@ -302,13 +302,6 @@ class TestWhatAGenerationTakes:
             Layer(1, f"key{generation}", "key1").save(tmp_path / generation)
         two, three = parts_of(tmp_path / "2"), parts_of(tmp_path / "3")
         assert sum(two.values(), OpenCost()).bytes > 11_000_000 + 2 * 6_000_000
-        taken = Taken()
-        taken.add(two)
-        alone = taken.total
-        taken.add(three)
-        assert taken.total.bytes - alone.bytes == pytest.approx(
+        assert taken_by([two, three]).bytes - taken_by([two]).bytes == pytest.approx(
             sum(three.values(), OpenCost()).bytes - three[tmp_path / "1" / "chroma" / "key1"].bytes
         )
-        taken.remove(two)
-        taken.remove(three)
-        assert taken.total == OpenCost()

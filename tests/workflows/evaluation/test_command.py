@@ -103,11 +103,3 @@ def test_an_unusable_order_exits_with_2_and_leaves_no_folder(run_eval: Eval) -> 
     run_eval.questions.write_text('{"question": "Who?"}\n{"question": ""}\n', encoding="utf-8")
     assert "line 2" in run_eval("--json").json["error"]["message"]
     assert not run_eval.out.exists()
-
-
-@pytest.mark.usefixtures("without_report")
-def test_langsmith_without_a_key_is_refused_before_anything_is_asked(run_eval: Eval) -> None:
-    failed = run_eval("--mode", "dense", "--langsmith", "--json")
-    assert failed.code == 2
-    assert "LANGSMITH_API_KEY" in failed.json["error"]["hint"]
-    assert not run_eval.out.exists()
