@@ -227,7 +227,7 @@ def compare(
 
 def _show_comparisons(console: Console, comparisons: Sequence[Comparison]) -> None:
     """Print the metrics of each comparison, and the questions that are lost."""
-    from workflows.evaluation.report import COMPARED, cells_of, verdict
+    from workflows.evaluation.report import COMPARED, cells_of
 
     for pair in comparisons:
         console.print(f"A [bold]{escape(pair.a)}[/]  B [bold]{escape(pair.b)}[/]  {pair.paired} questions")
@@ -240,7 +240,7 @@ def _show_comparisons(console: Console, comparisons: Sequence[Comparison]) -> No
             console.print(f"[yellow]left out: {pair.left_out} questions that only one was asked[/]")
         if pair.failed_a or pair.failed_b:
             console.print(f"[yellow]failed, and counted as nothing found: A {pair.failed_a}, B {pair.failed_b}[/]")
-        console.print(f"{escape(verdict(pair))}\n")
+        console.print()
 
 
 @command

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from agents.chat.local_model import LOCAL, local_name
 from graph.storage.workspace import write_atomically
 from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS
-from workflows.evaluation.compare import DRAWS, SIGNIFICANT, Comparison, Difference
+from workflows.evaluation.compare import DRAWS, Difference
 from workflows.evaluation.systems import NEED_A_MODEL, answer_systems, is_control
 from workflows.output.markdown import NOTHING, code, figure, interval, p_value, plain, signed, table
 from workflows.runs.run_folder import REPORT, Run
@@ -148,20 +148,6 @@ def remarks(chat_model: str) -> list[str]:
     if chat_model == OFFLINE:
         return [text("evidence", names=", ".join(NEED_A_MODEL))]
     return [text("packaged")] if chat_model == local_name(LOCAL) else []
-
-
-def verdict(compared: Comparison) -> str:
-    """Return in one sentence what recall@5 (the first metric where it is not compared) says, and leaves open."""
-    recall = next((each for each in compared.metrics if each.metric == "recall@5"), compared.metrics[0])
-    if recall.p_holm is None or recall.low is None or recall.high is None:
-        return f"{recall.n} questions are too few to tell anything about {recall.metric}."
-    words = f"{signed(recall.difference)}, 95 % interval {interval(recall.low, recall.high)}"
-    words = f"{recall.metric}{{}}: {words}, p {p_value(recall.p_holm)} after correction."
-    if recall.p_holm <= SIGNIFICANT and (recall.low > 0 or recall.high < 0):
-        return f"B is {'better' if recall.low > 0 else 'worse'} on {words.format('')}"
-    if recall.low <= 0 <= recall.high:
-        return f"{recall.n} questions cannot tell A and B apart on {words.format('')}"
-    return f"{recall.n} questions hint at a difference on {words.format(' that does not stand')}"
 
 
 @cache

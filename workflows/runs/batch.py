@@ -209,7 +209,7 @@ def answer_row(question: AskedQuestion, result: Result, answer_passages: int, fa
         question: what was asked.
         result: what the workflow gave; empty where it failed.
         answer_passages: how many of the best passages an answer is written from where the result does not tell.
-        failed: why there is no result, see `failure`.
+        failed: why there is no result, see `outcome_of`.
     """
     row = {
         "id": question.id,

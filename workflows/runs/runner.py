@@ -149,7 +149,13 @@ class SideBySide:
             if self.stopped:
                 return
             try:
-                self._note(work(item), advance)
+                fault = work(item)
+                with self._lock:
+                    self._failed_in_a_row = self._failed_in_a_row + 1 if fault else 0
+                    gives_up = self._failed_in_a_row >= self._patience
+                    advance()
+                if fault is not None and gives_up:
+                    raise fault
             except BaseException:
                 self.stop()
                 raise
@@ -159,14 +165,6 @@ class SideBySide:
             tasks = [pool.submit(here().run, unless_stopped, item) for item in items]
             for task in as_completed(tasks):
                 task.result()
-
-    def _note(self, fault: ServiceUnavailable | None, advance: Callable[[], None]) -> None:
-        with self._lock:
-            self._failed_in_a_row = self._failed_in_a_row + 1 if fault else 0
-            gives_up = self._failed_in_a_row >= self._patience
-            advance()
-        if fault is not None and gives_up:
-            raise fault
 
 
 def check_place(out: Path, context: Context) -> Path:
@@ -215,11 +213,6 @@ def workers(context: Context, wanted: int | None, with_model: int) -> int:
     return wanted or (1 if chat_model_name(context) == OFFLINE else with_model)
 
 
-def failure(fault: MaraError) -> Row:
-    """Return why a question has no result, as its row tells it."""
-    return {"kind": fault.kind, "message": str(fault)}
-
-
 def outcome_of(
     ask: Callable[[], Mapping[str, Any]], generation: int
 ) -> tuple[Mapping[str, Any], Row | None, ServiceUnavailable | None]:
@@ -238,7 +231,8 @@ def outcome_of(
     except OF_ALL_QUESTIONS:
         raise
     except MaraError as fault:
-        return {}, failure(fault), fault if isinstance(fault, ServiceUnavailable) else None
+        failed = {"kind": fault.kind, "message": str(fault)}
+        return {}, failed, fault if isinstance(fault, ServiceUnavailable) else None
     if result["generation"] != generation:
         raise BadInput(
             f"The workspace was indexed again while it was asked (generation {result['generation']}, not {generation})",
