@@ -118,11 +118,6 @@ class Environment:
     otel_exporter_otlp_timeout: str
     otel_service_name: str
 
-    @property
-    def langsmith_key(self) -> str:
-        """The key of LangSmith, by whichever name."""
-        return self.langsmith_api_key or self.langchain_api_key
-
     def value(self, name: str) -> str:
         """Return a variable by its own name; empty where it is not set."""
         return self.variables.get(name, "")

@@ -8,10 +8,8 @@ from __future__ import annotations
 import errno
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Literal
 
 
@@ -237,32 +235,6 @@ def out_of_memory() -> OutOfResources:
 def disk_full(place: str = "the disk") -> DiskFull:
     """Return the error of a place that takes no more."""
     return DiskFull(f"There is no room left on {place}", "Make some, and run it again: what was committed is kept")
-
-
-def check_memory(needed: int) -> None:
-    """Refuse to load a library that would end the process, rather than raise, where it gets no memory.
-
-    Args:
-        needed: bytes of address space that it takes, and what is done with it.
-
-    Raises:
-        OutOfResources: the process's limit leaves less.
-    """
-    if sys.platform == "win32":
-        return
-    import resource
-
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY and limit - _address_space_taken() < needed:
-        raise out_of_memory()
-
-
-def _address_space_taken() -> int:
-    """Return bytes; 0 where the system does not say."""
-    try:
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def _can_open_files() -> bool:

@@ -21,7 +21,7 @@ import regex
 from numpy.typing import NDArray
 
 from graph.environment import processors
-from graph.errors import DependencyMissing, WorkspaceDamaged, check_memory
+from graph.errors import DependencyMissing, WorkspaceDamaged
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -275,9 +275,6 @@ class _NetworkWriter:
         return name
 
 
-_ADDRESS_SPACE = 3 * 2**28
-"""Bytes that loading the model takes at most, measured at 0.5 GiB."""
-
 _WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 PACKAGED_MODEL = "all-MiniLM-L6-v2"
 """The name of the packaged model."""
@@ -305,7 +302,6 @@ class MiniLMEmbedder(BertEmbedder):
 
 
 def _open_model() -> tuple[Any, Any]:
-    check_memory(_ADDRESS_SPACE)
     return _tokenizer(), open_session(_read_weights(model_folder() / "model.safetensors"))
 
 

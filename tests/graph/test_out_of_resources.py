@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.errors import DiskFull, OutOfResources, check_memory, shortage_behind
+from graph.errors import DiskFull, OutOfResources, shortage_behind
 from graph.retrieve.open_index import open_index
 from graph.storage.record import Record
 from tests.builders import HashEmbedder, publish_workspace
@@ -60,11 +60,3 @@ def test_a_shortage_is_told_from_other_faults() -> None:
         shortage = shortage_behind(fault)
         assert isinstance(shortage, DiskFull), fault
         assert shortage.exit_code == 6
-
-
-def test_memory_is_looked_at_where_the_process_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_memory(2**60)
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (2**40, 2**40))
-    check_memory(2**20)
-    with pytest.raises(OutOfResources, match="not enough memory"):
-        check_memory(2**40)

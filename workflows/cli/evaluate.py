@@ -28,8 +28,6 @@ from workflows.output.printable import VisibleConsole
 from workflows.settings.enums import Format, Workflow
 
 if TYPE_CHECKING:
-    from langsmith.evaluation._runner import ExperimentResults
-
     from workflows.evaluation.compare import Comparison
     from workflows.runs.run_folder import Row, Run
 
@@ -98,20 +96,14 @@ def evaluate(
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
     restart: Annotated[bool, typer.Option("--restart", help="Delete the run in that folder and start over.")] = False,
-    langsmith: Annotated[
-        bool, typer.Option("--langsmith", help="Upload the finished run to LangSmith; needs a key.")
-    ] = False,
 ) -> Shown:
     """Evaluate systems on a file of questions: recall, answers, latency and a report, in a folder."""
     from agents.chat.usage import prices_of
-    from workflows.evaluation.langsmith_experiment import langsmith_key, push_run
     from workflows.evaluation.runner import Order
     from workflows.evaluation.runner import evaluate as run_evaluation
     from workflows.evaluation.systems import ABLATIONS, answer_systems
     from workflows.runtime.resources import chat_model_name
 
-    if langsmith:
-        langsmith_key()
     if answers and retrieval_only:
         raise BadInput("--answers and --retrieval-only exclude each other", "Leave one out")
     context = asking_settings(workspace, model=model)
@@ -134,14 +126,11 @@ def evaluate(
     )
     with progress_bars(VisibleConsole(stderr=True, emoji=False, highlight=False, soft_wrap=True)) as progress:
         run = run_evaluation(order, progress)
-    pushed = push_run(run, prices=prices) if langsmith else {}
     body = {"folder": str(run.folder), **run.metrics}
-    if langsmith:
-        body["langsmith"] = {system: experiment.url or "" for system, experiment in pushed.items()}
-    return Shown(body, lambda terminal, _: _show_run(terminal, run, pushed, answers=answers))
+    return Shown(body, lambda terminal, _: _show_run(terminal, run, answers=answers))
 
 
-def _show_run(console: Console, run: Run, pushed: Mapping[str, ExperimentResults], *, answers: bool) -> None:
+def _show_run(console: Console, run: Run, *, answers: bool) -> None:
     """Print a line for each system, what went wrong, and where the rest is."""
     from workflows.evaluation.report import LESS_BASELINE, SIDE_BY_SIDE, cells_of, difference_cell, remarks, text
 
@@ -172,8 +161,6 @@ def _show_run(console: Console, run: Run, pushed: Mapping[str, ExperimentResults
         console.print(f"[yellow]{about['without_gold']} questions without gold passages are not in recall and MRR[/]")
     if about["unresolved_gold"]:
         console.print(f"[yellow]{about['unresolved_gold']} gold passages are not in the workspace[/]")
-    for system, experiment in pushed.items():
-        console.print(f"{escape(system)}: {escape(experiment.url or '')}")
     console.print(f"[dim]{escape(str(run.folder / 'report.md'))}[/]")
 
 
@@ -218,7 +205,7 @@ def compare(
 
 def _show_comparisons(console: Console, comparisons: Sequence[Comparison]) -> None:
     """Print the metrics of each comparison, and the questions that are lost."""
-    from workflows.evaluation.report import COMPARED, cells_of, verdict
+    from workflows.evaluation.report import COMPARED, cells_of
 
     for pair in comparisons:
         console.print(f"A [bold]{escape(pair.a)}[/]  B [bold]{escape(pair.b)}[/]  {pair.paired} questions")
@@ -231,7 +218,7 @@ def _show_comparisons(console: Console, comparisons: Sequence[Comparison]) -> No
             console.print(f"[yellow]left out: {pair.left_out} questions that only one was asked[/]")
         if pair.failed_a or pair.failed_b:
             console.print(f"[yellow]failed, and counted as nothing found: A {pair.failed_a}, B {pair.failed_b}[/]")
-        console.print(f"{escape(verdict(pair))}\n")
+        console.print()
 
 
 @command

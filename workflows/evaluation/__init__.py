@@ -34,10 +34,10 @@ def recall_at_k(retrieved: Sequence[str], gold: Collection[str], k: int) -> floa
     An id that is retrieved twice takes both places and counts once.
 
     Raises:
-        BadInput: there is no gold, or ``k`` is under 1.
+        BadInput: there is no gold.
     """
     wanted = _gold_set(gold)
-    return len(_first(retrieved, k) & wanted) / len(wanted)
+    return len(set(retrieved[:k]) & wanted) / len(wanted)
 
 
 def precision_at_k(retrieved: Sequence[str], gold: Collection[str], k: int) -> float:
@@ -46,20 +46,20 @@ def precision_at_k(retrieved: Sequence[str], gold: Collection[str], k: int) -> f
     A place that is empty or repeats an id holds none.
 
     Raises:
-        BadInput: there is no gold, or ``k`` is under 1.
+        BadInput: there is no gold.
     """
-    return len(_first(retrieved, k) & _gold_set(gold)) / k
+    return len(set(retrieved[:k]) & _gold_set(gold)) / k
 
 
 def f1_at_k(retrieved: Sequence[str], gold: Collection[str], k: int) -> float:
     """Return the harmonic mean of precision and recall at ``k``, in [0, 1]. Raises BadInput as `recall_at_k` does."""
     wanted = _gold_set(gold)
-    return 2 * len(_first(retrieved, k) & wanted) / (k + len(wanted))
+    return 2 * len(set(retrieved[:k]) & wanted) / (k + len(wanted))
 
 
 def found_all_at_k(retrieved: Sequence[str], gold: Collection[str], k: int) -> bool:
     """Tell whether every gold passage stands among the first ``k``. Raises BadInput as `recall_at_k` does."""
-    return _gold_set(gold) <= _first(retrieved, k)
+    return _gold_set(gold) <= set(retrieved[:k])
 
 
 def reciprocal_rank(retrieved: Sequence[str], gold: Collection[str], k: int | None = None) -> float:
@@ -71,11 +71,9 @@ def reciprocal_rank(retrieved: Sequence[str], gold: Collection[str], k: int | No
         k: only the first so many places are looked at; None for all.
 
     Raises:
-        BadInput: there is no gold, or ``k`` is under 1.
+        BadInput: there is no gold.
     """
     wanted = _gold_set(gold)
-    if k is not None:
-        _check_depth(k)
     return next((1 / place for place, id_ in enumerate(retrieved[:k], start=1) if id_ in wanted), 0.0)
 
 
@@ -95,18 +93,12 @@ def averaged(
     rankings: Sequence[Sequence[str]],
     golds: Sequence[Collection[str]],
 ) -> float | None:
-    """Return a measure of rankings averaged over all questions that have gold; None where none has.
-
-    Raises:
-        BadInput: rankings and golds are not one for each question.
-    """
-    if len(rankings) != len(golds):
-        raise BadInput(f"{len(rankings)} rankings do not fit {len(golds)} questions", "Give one for each question")
+    """Return a measure of rankings averaged over all questions that have gold; None where none has."""
     return mean(measure(ranking, gold) for ranking, gold in zip(rankings, golds, strict=True) if gold)
 
 
 def mrr(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int | None = None) -> float | None:
-    """Return the reciprocal rank, among the first ``k`` or among all, as `averaged` gives it. Raises likewise."""
+    """Return the reciprocal rank, among the first ``k`` or among all, as `averaged` gives it."""
     return averaged(partial(reciprocal_rank, k=k), rankings, golds)
 
 
@@ -169,19 +161,9 @@ def claim_support_rate(claims: Iterable[Mapping[str, int]]) -> float | None:
     return sum(counts["supported"] for counts in known) / total if total else None
 
 
-def _check_depth(k: int) -> None:
-    if k < 1:
-        raise BadInput(f"There are no first {k} passages", "Give 1 or more")
-
-
-def _first(retrieved: Sequence[str], k: int) -> set[str]:
-    _check_depth(k)
-    return set(retrieved[:k])
-
-
 def _gold_set(gold: Collection[str]) -> set[str]:
-    if isinstance(gold, str) or not gold:
-        raise BadInput("A question without gold passages has no recall", "Leave it out, or give its gold ids as a list")
+    if not gold:
+        raise BadInput("A question without gold passages has no recall", "Leave it out")
     return set(gold)
 
 

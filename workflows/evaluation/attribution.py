@@ -8,7 +8,6 @@ paraphrase in other words fails. It compares systems that are measured alike, an
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agents.answers.claims import split_claims, strip_marks
@@ -25,21 +24,11 @@ VERDICTS = ("supported", "quoted", "unsupported", "irrelevant")
 """The verdicts of a claim check on a claim."""
 
 
-@dataclass(frozen=True, slots=True)
-class CitationQuality:
-    """Precision and recall of citations (ALCE: Gao et al. 2023), each in [0, 1].
+def citation_quality(answer: str, passages: Mapping[int, str]) -> tuple[float, float] | None:
+    """Return the recall and precision of an answer's citations (ALCE: Gao et al. 2023); None of no sentence.
 
-    Attributes:
-        recall: share of the sentences that the passages they cite support together.
-        precision: share of the citations that such a sentence needs, or that support it alone.
-    """
-
-    recall: float
-    precision: float
-
-
-def citation_quality(answer: str, passages: Mapping[int, str]) -> CitationQuality | None:
-    """Return ALCE's citation recall and precision of an answer; None of no sentence.
+    Recall is the share of the sentences that the passages they cite support together; precision is the share of the
+    citations that such a sentence needs, or that support it alone.
 
     `is_supported` judges, by words, where ALCE asks a model of entailment. A sentence without citation is not
     supported, and an answer without any has a precision of 0, as ALCE counts them.
@@ -55,7 +44,7 @@ def citation_quality(answer: str, passages: Mapping[int, str]) -> CitationQualit
         supported.append(_support(text, sources))
         needed += [supported[-1] and _is_needed(text, sources, place) for place in range(len(sources))]
     recall = mean(map(float, supported))
-    return None if recall is None else CitationQuality(recall, mean(map(float, needed)) or 0.0)
+    return None if recall is None else (recall, mean(map(float, needed)) or 0.0)
 
 
 def supported_citations(answer: str, passages: Mapping[int, str]) -> dict[int, bool]:
@@ -99,9 +88,9 @@ def cited_passages(result: Mapping[str, Any]) -> tuple[dict[int, str], dict[int,
 def attribution_of(result: Mapping[str, Any], gold_ids: Collection[str]) -> Row:
     """Return a row's figures on an answer's citations; a refusal cites nothing, and has no sentence to carry."""
     cited, passages = cited_passages(result)
-    quality = None if result["refused"] else citation_quality(result["answer"], passages)
+    quality = (None if result["refused"] else citation_quality(result["answer"], passages)) or (None, None)
     precision, recall = passage_overlap(cited.values(), gold_ids)
-    figures = (quality and quality.recall, quality and quality.precision, recall, precision)
+    figures = (*quality, recall, precision)
     return dict(zip(CITATION_FIGURES, figures, strict=True))
 
 

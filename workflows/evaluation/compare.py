@@ -301,9 +301,6 @@ def named_systems(text: str) -> dict[str, NamedRows]:
 LEVEL = 0.95
 """Share of the bootstrap means that an interval holds."""
 
-SIGNIFICANT = 0.05
-"""A corrected p up to which a difference is called one."""
-
 DRAWS = 10_000
 """Resamples of a bootstrap, and sign flips of a permutation test; where there are fewer flips, each is tried."""
 

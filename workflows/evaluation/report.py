@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial, reduce
 from importlib import resources
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import Any, TypeVar
 
 from agents.chat.local_model import LOCAL, local_name
 from graph.storage.workspace import write_atomically
-from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS, mean
-from workflows.evaluation.compare import DRAWS, METRICS, SIGNIFICANT, Comparison, Difference, Row
+from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS
+from workflows.evaluation.compare import DRAWS, Difference
 from workflows.evaluation.systems import NEED_A_MODEL, answer_systems, is_control
 from workflows.output.markdown import NOTHING, code, figure, interval, p_value, plain, signed, table
 from workflows.runs.run_folder import REPORT, Run
@@ -26,8 +25,6 @@ Figures = Mapping[str, Any]
 Cell = Callable[[Figures], str]
 
 T = TypeVar("T")
-
-_MOST_GROUPS = 8
 
 
 def number(place: str, decimals: int = 3) -> Cell:
@@ -153,20 +150,6 @@ def remarks(chat_model: str) -> list[str]:
     return [text("packaged")] if chat_model == local_name(LOCAL) else []
 
 
-def verdict(compared: Comparison) -> str:
-    """Return in one sentence what recall@5 (the first metric where it is not compared) says, and leaves open."""
-    recall = next((each for each in compared.metrics if each.metric == "recall@5"), compared.metrics[0])
-    if recall.p_holm is None or recall.low is None or recall.high is None:
-        return f"{recall.n} questions are too few to tell anything about {recall.metric}."
-    words = f"{signed(recall.difference)}, 95 % interval {interval(recall.low, recall.high)}"
-    words = f"{recall.metric}{{}}: {words}, p {p_value(recall.p_holm)} after correction."
-    if recall.p_holm <= SIGNIFICANT and (recall.low > 0 or recall.high < 0):
-        return f"B is {'better' if recall.low > 0 else 'worse'} on {words.format('')}"
-    if recall.low <= 0 <= recall.high:
-        return f"{recall.n} questions cannot tell A and B apart on {words.format('')}"
-    return f"{recall.n} questions hint at a difference on {words.format(' that does not stand')}"
-
-
 @cache
 def _texts() -> Mapping[str, Template]:
     whole = resources.files("workflows.evaluation").joinpath("report_texts.md").read_text(encoding="utf-8")
@@ -246,7 +229,7 @@ def _answers_side_by_side(run: Run) -> Iterator[str]:
 
 
 def _retrieval(run: Run) -> Iterator[str]:
-    """Yield the tables of rankings: of results, of controls, of precision, and of kinds of questions."""
+    """Yield the tables of rankings: of results, of controls, and of precision."""
     about, baseline, less = run.settings["questions"], run.metrics["baseline"], run.metrics["differences"]
     systems = {name: {**own, "less": less.get(name, {})} for name, own in run.metrics["systems"].items()}
     results = {name: own for name, own in systems.items() if not is_control(run.settings["systems"][name])}
@@ -264,30 +247,11 @@ def _retrieval(run: Run) -> Iterator[str]:
         yield _systems_table(controls, columns)
     yield text("precision")
     yield _systems_table(results, _PRECISION)
-    if kinds := _kinds_of_questions(run.results):
-        yield "### Recall@5 by kind of question"
-        yield _systems_table(run.results, kinds)
 
 
 def _less(metric: str, own: Figures) -> str:
     less = own["less"].get(metric)
     return difference_cell(less) if less and less["difference"] is not None else NOTHING
-
-
-def _kinds_of_questions(results: Mapping[str, Sequence[Row]]) -> dict[str, Callable[[Sequence[Row]], str]]:
-    """Return columns of mean recall@5 by question type and by hops; none where all questions are of one kind."""
-    columns: dict[str, Callable[[Sequence[Row]], str]] = {}
-    rows = [row for row in next(iter(results.values())) if row["gold_ids"]]
-    for key in ("type", "hops"):
-        counts = Counter(row[key] for row in rows)
-        for kind, count in counts.most_common(_MOST_GROUPS if len(counts) > 1 else 0):
-            columns[f"{key} {plain(kind)} ({count})"] = partial(_mean_recall, key, kind)
-    return columns
-
-
-def _mean_recall(key: str, kind: object, rows: Sequence[Row]) -> str:
-    own = (METRICS["recall@5"](row) for row in rows if row[key] == kind)
-    return figure(mean(value for value in own if value is not None))
 
 
 def _times(node: str, own: Figures) -> str:

@@ -61,7 +61,6 @@ from workflows.runs.runner import (
     about_workspace,
     ask_rounds,
     check_place,
-    check_untuned_since,
     workers,
 )
 from workflows.runtime.resources import chat_model_name, open_workspace_index
@@ -163,7 +162,6 @@ def evaluate(
         askers = [Asker(system, index.graph.generation, order.seed, order.retrieval_only) for system in systems]
         rounds = [_round(asker, asked, folder, order.concurrency, tell) for asker in askers]
         ask_rounds(folder, rounds, progress)
-        check_untuned_since(folder.settings["systems"], {system.name: system.describe() for system in systems})
         _finish(folder, rounds, order.prices, baseline)
     run = load_run(order.out)
     write_report(run)
@@ -222,8 +220,8 @@ def _finish(folder: RunFolder, rounds: Sequence[Round[GoldQuestion]], prices: Pr
 
 
 _DECIMALS = 6
-ABOUT_RUN = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")
-"""The settings of a run that its figures, and its experiments in LangSmith, repeat."""
+_ABOUT_RUN = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")
+"""The settings of a run that its figures repeat."""
 
 _SPENT: tuple[Literal["calls", "prompt_tokens", "completion_tokens"], ...] = (
     "calls",
@@ -259,7 +257,7 @@ def run_metrics(
             for name, differences in less_baseline(results, reference).items()
         },
         "settings": settings["systems"],
-        **{name: settings[name] for name in ABOUT_RUN},
+        **{name: settings[name] for name in _ABOUT_RUN},
     }
 
 

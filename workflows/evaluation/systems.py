@@ -168,15 +168,10 @@ def answer_systems(chat_model: str) -> list[str]:
 
 def parse_systems(specs: Sequence[str], base: Context) -> list[System]:
     """Return the systems that are written. Raises BadInput for one that cannot be, or that is given twice."""
-    systems = [parse_system(spec, base) for spec in specs]
-    seen: set[tuple[str, ...]] = set()
-    for system in systems:
-        mode, *switches = system.name.split("+")
-        parts = (mode, *sorted(switches))
-        if parts in seen:
-            raise BadInput(f"{system.name} is given twice", "Give each --mode once")
-        seen.add(parts)
-    return systems
+    systems = {system.name: system for system in (parse_system(spec, base) for spec in specs)}
+    if len(systems) < len(specs):
+        raise BadInput("A system is given twice", "Give each --mode once")
+    return list(systems.values())
 
 
 def parse_system(spec: str, base: Context) -> System:

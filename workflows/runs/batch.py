@@ -33,7 +33,6 @@ from workflows.runs.runner import (
     about_workspace,
     ask_rounds,
     check_place,
-    check_untuned_since,
     described,
     outcome_of,
     workers,
@@ -149,7 +148,6 @@ def run_batch(order: Order, progress: Progress = lambda stage, done, total: None
     with writing(order.out, BATCH, restart=order.restart) as folder:
         folder.begin(settings)
         ask_rounds(folder, [asking], progress)
-        check_untuned_since(settings["settings"], described(order.context))
         rows = write_answers(folder, list(asked), order.form)
     return Batch(order.out / order.form.file, rows)
 
@@ -211,7 +209,7 @@ def answer_row(question: AskedQuestion, result: Result, answer_passages: int, fa
         question: what was asked.
         result: what the workflow gave; empty where it failed.
         answer_passages: how many of the best passages an answer is written from where the result does not tell.
-        failed: why there is no result, see `failure`.
+        failed: why there is no result, see `outcome_of`.
     """
     row = {
         "id": question.id,

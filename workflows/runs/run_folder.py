@@ -45,18 +45,14 @@ class RunKind:
     """The files of a kind of run in its folder.
 
     Attributes:
-        name: what an error calls it.
         settings: the file of its settings.
-        parts: settings that are objects; ``questions`` among them, with how many are ``asked``.
         row: what the journal calls a row; its timing stands beside it.
         key: the fields that tell a row from the others.
         files: what it writes beside its settings, timings and journal.
         finished: reads the rows that a finished run wrote into a folder; none if there are none.
     """
 
-    name: str
     settings: str
-    parts: tuple[str, ...]
     row: str
     key: tuple[str, ...]
     files: tuple[str, ...]
@@ -69,66 +65,6 @@ class Answered:
 
     row: Row
     timing: Row
-
-
-class Journal:
-    """Rows of a run under way, one a line, safe across threads.
-
-    A row is in the file when `append` returns, whatever becomes of the process; the last ones may go with the power.
-    """
-
-    def __init__(self, path: Path) -> None:
-        """Name the file; the first row makes it."""
-        self._path = path
-        self._lock = threading.Lock()
-        self._file: int | None = None
-        self._closed = False
-
-    def append(self, row: Row) -> bool:
-        """Write a row; return False if the journal is closed: the row is late, and dropped.
-
-        Raises OSError if the disk takes no more; what it took of the row is removed.
-        """
-        line = f"{dumps(row)}\n".encode()
-        with self._lock:
-            if self._closed:
-                return False
-            if self._file is None:
-                self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-            before = os.fstat(self._file).st_size
-            try:
-                while line:
-                    line = line[os.write(self._file, line) :]
-            except OSError:
-                os.ftruncate(self._file, before)
-                raise
-        return True
-
-    def read(self, *keys: str) -> list[Row]:
-        """Return the rows so far; one at the end that was not written whole is cut off.
-
-        Raises BadInput if another one is damaged, or lacks one of the keys.
-        """
-        if not self._path.exists():
-            return []
-        data = self._path.read_bytes()
-        whole = data[: data.rfind(b"\n") + 1]
-        if len(whole) < len(data):
-            os.truncate(self._path, len(whole))
-        return _rows_of(whole, self._path, keys)
-
-    def close(self) -> None:
-        """Take no more rows."""
-        with self._lock:
-            self._closed = True
-            if self._file is not None:
-                os.close(self._file)
-                self._file = None
-
-    def remove(self) -> None:
-        """Close the journal and delete it: its rows stand elsewhere."""
-        self.close()
-        self._path.unlink(missing_ok=True)
 
 
 class RunFolder:
@@ -146,7 +82,9 @@ class RunFolder:
         self.settings = read_settings(path, kind)
         self.answered: dict[Key, Answered] = {}
         self._kind = kind
-        self._journal = Journal(path / JOURNAL)
+        self._lock = threading.Lock()
+        self._journal: int | None = None
+        self._closed = False
 
     def begin(self, settings: Row) -> None:
         """Take the settings of what is to be asked, and read what is answered already.
@@ -173,12 +111,25 @@ class RunFolder:
             write_atomically(self.path / self._kind.settings, dumps(settings, indent=2) + "\n")
 
     def add(self, answered: Answered) -> None:
-        """Keep an answer: it is in the journal when this returns. Raises OSError if the disk takes no more.
+        """Keep an answer: it is in the journal when this returns, whatever becomes of the process.
 
-        One that comes when the folder is closed is dropped: it is late, and will be asked for again.
+        One that comes when the folder is closed is dropped: it is late, and will be asked for again. Raises OSError if
+        the disk takes no more; what it took of the row is removed.
         """
-        if self._journal.append({self._kind.row: answered.row, "timing": answered.timing}):
-            self.answered[self._key(answered.row)] = answered
+        line = f"{dumps({self._kind.row: answered.row, 'timing': answered.timing})}\n".encode()
+        with self._lock:
+            if self._closed:
+                return
+            if self._journal is None:
+                self._journal = os.open(self.path / JOURNAL, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            before = os.fstat(self._journal).st_size
+            try:
+                while line:
+                    line = line[os.write(self._journal, line) :]
+            except OSError:
+                os.ftruncate(self._journal, before)
+                raise
+        self.answered[self._key(answered.row)] = answered
 
     def finish(self, keys: Sequence[Key], files: Mapping[str, str]) -> None:
         """Write the timings in order, and other files; the journal goes.
@@ -190,11 +141,16 @@ class RunFolder:
         write_atomically(self.path / TIMINGS, json_lines(self.answered[key].timing for key in keys))
         for name, text in files.items():
             write_atomically(self.path / name, text)
-        self._journal.remove()
+        self.close()
+        (self.path / JOURNAL).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let go of the journal."""
-        self._journal.close()
+        """Take no more rows."""
+        with self._lock:
+            self._closed = True
+            if self._journal is not None:
+                os.close(self._journal)
+                self._journal = None
 
     def _key(self, row: Row) -> Key:
         return tuple(row[name] for name in self._kind.key)
@@ -205,9 +161,19 @@ class RunFolder:
         finished = [
             Answered(row, timings[key]) for row in self._kind.finished(self.path) if (key := self._key(row)) in timings
         ]
-        journal = self._journal.read(self._kind.row, "timing")
-        for one in (*finished, *(Answered(row[self._kind.row], row["timing"]) for row in journal)):
+        for one in (*finished, *(Answered(row[self._kind.row], row["timing"]) for row in self._read_journal())):
             self.answered[self._key(one.row)] = one
+
+    def _read_journal(self) -> list[Row]:
+        """Return the rows of the journal; one at its end that was not written whole is cut off."""
+        journal = self.path / JOURNAL
+        if not journal.exists():
+            return []
+        data = journal.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) < len(data):
+            os.truncate(journal, len(whole))
+        return _rows_of(whole, journal, (self._kind.row, "timing"))
 
 
 @contextmanager
@@ -253,8 +219,6 @@ def read_settings(path: Path, kind: RunKind) -> Row:
     settings = read_object(file)
     if settings.get("format_version") != FORMAT_VERSION:
         raise BadInput(f"{file} has format {settings.get('format_version')!r}, not {FORMAT_VERSION}", OTHER_FOLDER)
-    if not all(isinstance(settings.get(part), dict) for part in kind.parts) or "asked" not in settings["questions"]:
-        raise BadInput(f"{file} does not tell the {' and '.join(kind.parts)} of a {kind.name}", OTHER_FOLDER)
     return settings
 
 
@@ -351,9 +315,7 @@ def text_of(form: Format, rows: Sequence[Row]) -> str:
 
 
 BATCH = RunKind(
-    name="batch",
     settings="batch.json",
-    parts=("questions",),
     row="row",
     key=("id",),
     files=tuple(form.file for form in Format),
@@ -377,9 +339,7 @@ REPORT = "report.md"
 _KEY = ("system", "id")
 
 EVALUATION = RunKind(
-    name="run",
     settings="run.json",
-    parts=("systems", "questions"),
     row="result",
     key=_KEY,
     files=(RESULTS, METRICS, REPORT),
@@ -414,9 +374,6 @@ def load_run(path: Path) -> Run:
     results, timings = (_by_system(settings, path / name) for name in (RESULTS, TIMINGS))
     if any(len(rows) != settings["questions"]["asked"] for rows in results.values()):
         raise BadInput(f"The run at {path} is not finished", "Run the same `mara eval` again: it resumes")
-    for system, rows in results.items():
-        if [row["id"] for row in rows] != [row["id"] for row in timings[system]]:
-            raise BadInput(f"{path / TIMINGS} does not fit {RESULTS} ({system})", "Run it again with --restart")
     return Run(path, settings, results, timings, read_object(path / METRICS))
 
 
@@ -424,14 +381,8 @@ def _by_system(settings: Row, path: Path) -> dict[str, list[Row]]:
     """Return the rows of each system of a run, in its order."""
     rows: dict[str, list[Row]] = {system: [] for system in settings["systems"]}
     for row in read_rows(path, *_KEY):
-        rows.setdefault(row["system"], []).append(row)
-    if rows.keys() != settings["systems"].keys():
-        raise BadInput(f"{path} holds systems that {EVALUATION.settings} does not name", "Run it again with --restart")
+        rows[row["system"]].append(row)
     return rows
-
-
-_LONGEST_NAME = 240
-"""Bytes of a file's name: the disk's 255 less what stands before and behind it while it is written."""
 
 
 def check_output(path: Path, *suffixes: str) -> None:
@@ -446,8 +397,7 @@ def check_output(path: Path, *suffixes: str) -> None:
     """
     if path.suffix.lower() not in suffixes:
         raise BadInput(f"{path} does not end in {' or '.join(suffixes)}", f"End the name in {', '.join(suffixes)}")
-    is_fit = path.is_file() or (len(os.fsencode(path.name)) <= _LONGEST_NAME and not path.exists())
-    if not is_fit or not os.access(path.parent, os.W_OK):
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
         raise BadInput(f"{path} cannot be written", "Name a file in a folder that is there and may be written")
     check_outside(path.resolve())
 

@@ -149,7 +149,13 @@ class SideBySide:
             if self.stopped:
                 return
             try:
-                self._note(work(item), advance)
+                fault = work(item)
+                with self._lock:
+                    self._failed_in_a_row = self._failed_in_a_row + 1 if fault else 0
+                    gives_up = self._failed_in_a_row >= self._patience
+                    advance()
+                if fault is not None and gives_up:
+                    raise fault
             except BaseException:
                 self.stop()
                 raise
@@ -160,14 +166,6 @@ class SideBySide:
             for task in as_completed(tasks):
                 task.result()
 
-    def _note(self, fault: ServiceUnavailable | None, advance: Callable[[], None]) -> None:
-        with self._lock:
-            self._failed_in_a_row = self._failed_in_a_row + 1 if fault else 0
-            gives_up = self._failed_in_a_row >= self._patience
-            advance()
-        if fault is not None and gives_up:
-            raise fault
-
 
 def check_place(out: Path, context: Context) -> Path:
     """Return the workspace that is asked. Raises BadInput for a run's folder within it."""
@@ -175,12 +173,6 @@ def check_place(out: Path, context: Context) -> Path:
     if out.resolve().is_relative_to(workspace.resolve()):
         raise BadInput(f"{out} lies in the workspace", "Name a folder outside: mara manages what is in there")
     return workspace
-
-
-def check_untuned_since(begun: object, now: object) -> None:
-    """Raise BadInput if what a run asks is no longer what its settings say."""
-    if now != begun:
-        raise BadInput("The workspace was tuned while it was asked", "Start the run again with --restart")
 
 
 def about_workspace(workspace: Path, context: Context, index: Index, code: Iterable[str]) -> Row:
@@ -221,11 +213,6 @@ def workers(context: Context, wanted: int | None, with_model: int) -> int:
     return wanted or (1 if chat_model_name(context) == OFFLINE else with_model)
 
 
-def failure(fault: MaraError) -> Row:
-    """Return why a question has no result, as its row tells it."""
-    return {"kind": fault.kind, "message": str(fault)}
-
-
 def outcome_of(
     ask: Callable[[], Mapping[str, Any]], generation: int
 ) -> tuple[Mapping[str, Any], Row | None, ServiceUnavailable | None]:
@@ -244,7 +231,8 @@ def outcome_of(
     except OF_ALL_QUESTIONS:
         raise
     except MaraError as fault:
-        return {}, failure(fault), fault if isinstance(fault, ServiceUnavailable) else None
+        failed = {"kind": fault.kind, "message": str(fault)}
+        return {}, failed, fault if isinstance(fault, ServiceUnavailable) else None
     if result["generation"] != generation:
         raise BadInput(
             f"The workspace was indexed again while it was asked (generation {result['generation']}, not {generation})",

@@ -25,7 +25,6 @@ DELIVERY_S = 3.0
 """For so long a command that is done waits until its traces are sent."""
 
 _LANGSMITH = "LANGSMITH_ENDPOINT and LANGSMITH_API_KEY"
-_ENDPOINTS = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
 _EXAMPLE = "https://api.smith.langchain.com"
 _ADDRESSES = {"langsmith": _LANGSMITH, "hybrid": _LANGSMITH, "otel": "OTEL_EXPORTER_OTLP_ENDPOINT"}
 _SWITCHES = ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING")
@@ -87,14 +86,6 @@ def traces_delivered(wait_s: float = DELIVERY_S) -> Iterator[None]:
                 " LANGSMITH_TRACING=false.",
                 file=sys.stderr,
             )
-
-
-def langsmith_endpoint() -> str | None:
-    """Return LangSmith's address as it is set, None for its own. Raises BadInput where it cannot be read."""
-    for name in filter(environment().value, _ENDPOINTS):
-        Address.parse(address := environment().value(name), name, _EXAMPLE)
-        return address
-    return None
 
 
 def _deliver(client: Client, collector: TracerProvider | None, wait_s: float) -> str:

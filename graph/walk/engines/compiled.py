@@ -26,8 +26,6 @@ DONE, FULL, DAMAGED = 0, 1, 2
 
 _HASH = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
-_MUCH = 16
-"""Of so many cells one is touched where to go through all of them is faster than from one to the next."""
 _WAITS_AT = np.uint32(31)
 _WAITS = np.uint32(1 << 31)
 _ARCS = np.uint32((1 << 31) - 1)
@@ -156,27 +154,6 @@ def move(old: Frontier, new: Frontier) -> None:
     new.place[0] = 0
     new.place[1] = old.place[1]
     new.place[2] = old.place[2]
-
-
-@_compiled
-def clear(frontier: Frontier) -> None:
-    """Empty a frontier: what was touched is written, or all where that is much of it: one after the other is faster."""
-    cells, scores, degrees, touched = frontier.cells, frontier.scores, frontier.degrees, frontier.touched
-    taken = frontier.place[2]
-    if taken * _MUCH < len(cells):
-        for i in range(taken):
-            at = touched[i]
-            cells[at].residual = 0.0
-            cells[at].key = 0
-            scores[at] = 0.0
-            degrees[at] = -1.0
-    else:
-        for at in range(len(cells)):
-            cells[at].residual = 0.0
-            cells[at].key = 0
-        scores[:] = 0.0
-        degrees[:] = -1.0
-    frontier.place[:] = 0
 
 
 @_compiled

@@ -35,13 +35,8 @@ _STEPS = (16, 4, 1)
 _ROUNDING = 1e-12
 """The greatest error of adding many small shares, in L1."""
 
-_LEAST_EXPONENT, _MOST_KEPT_EXPONENT = 14, 20
-"""Cells of a frontier as powers of 2: at first, and of the largest that is kept for the next walk (40 MiB)."""
-
-_MOST_SPARE = 8
-
-_spare: list[Frontier] = []
-"""Empty frontiers, for any thread."""
+_LEAST_EXPONENT = 14
+"""Cells of a frontier as a power of 2, at first."""
 
 _loading = threading.Lock()
 
@@ -98,20 +93,17 @@ def solve(
     kernels = compiled()
     threshold = THRESHOLD * (1 - damping) if threshold is None else threshold
     state = _Mass(graph, np.stack([factors.from_entity, factors.from_passage]), damping, kernels)
-    try:
-        state.make_room(len(restart.places))
-        seeds = restart.places.astype(np.uint32)
-        returned, arcs = 1.0, 0
-        for step in _STEPS:
-            kernels.wake(threshold * step, state.frontier)
-            while returned or state.is_waiting:
-                kernels.give(seeds, restart.values * returned, graph.n_arcs, threshold * step, state.frontier)
-                returned, followed = state.push(threshold * step)
-                arcs += followed
-        # Of what is left, 1 - damping would stay where it is; scaling to a sum of 1 gives as much away once more.
-        nodes, scores, left = kernels.settled(state.frontier, 1 - damping)
-    finally:
-        state.give_back()
+    state.make_room(len(restart.places))
+    seeds = restart.places.astype(np.uint32)
+    returned, arcs = 1.0, 0
+    for step in _STEPS:
+        kernels.wake(threshold * step, state.frontier)
+        while returned or state.is_waiting:
+            kernels.give(seeds, restart.values * returned, graph.n_arcs, threshold * step, state.frontier)
+            returned, followed = state.push(threshold * step)
+            arcs += followed
+    # Of what is left, 1 - damping would stay where it is; scaling to a sum of 1 gives as much away once more.
+    nodes, scores, left = kernels.settled(state.frontier, 1 - damping)
     return SparseVector(graph.n_nodes, nodes, scores / scores.sum()), 2 * damping * left + _ROUNDING, arcs
 
 
@@ -125,14 +117,11 @@ def _stretch(damping: float) -> float:
 
 
 class _Mass:
-    """The mass of a walk, in a frontier that grows with what is touched, and is emptied for the next walk to use."""
+    """The mass of a walk, in a frontier that grows with what is touched."""
 
     def __init__(self, graph: TypedGraph, factors: NDArray[np.float64], damping: float, kernels: ModuleType) -> None:
         self._graph, self._factors, self._damping, self._kernels = graph, factors, damping, kernels
-        try:
-            self.frontier: Frontier = _spare.pop()
-        except IndexError:
-            self.frontier = kernels.new_frontier(_LEAST_EXPONENT)
+        self.frontier: Frontier = kernels.new_frontier(_LEAST_EXPONENT)
 
     @property
     def is_waiting(self) -> bool:
@@ -172,9 +161,3 @@ class _Mass:
             if end == self._kernels.DONE:
                 return returned, followed
             self.make_room(len(self.frontier.touched) + 1 - int(self.frontier.place[2]))
-
-    def give_back(self) -> None:
-        """Empty the frontier for the next walk; a very large one is let go."""
-        if len(self.frontier.cells) <= 1 << _MOST_KEPT_EXPONENT and len(_spare) < _MOST_SPARE:
-            self._kernels.clear(self.frontier)
-            _spare.append(self.frontier)

@@ -59,9 +59,9 @@ class TestKeeping:
         assert adopt(tmp_path, {TEMPORAL: 2.0}, 0.5, 0.75).version == 3, "no two tunings have one number"
 
     def test_the_current_one_of_a_list_of_versions_is_read(self, tmp_path: Path) -> None:
+        about = {"made_from": {"questions": 20}, "recall_before": 0.5, "recall_after": 0.75}
         versions = [
-            {"version": version, "strengths": {**dict.fromkeys(RelationType, 1.0), "TEMPORAL": float(version)}}
-            | {"parent": version - 1, "made_from": {"questions": 20}, "recall_before": 0.5, "recall_after": 0.75}
+            {"version": version, "parent": version - 1, "strengths": {"TEMPORAL": float(version)}, **about}
             for version in (1, 2, 3)
         ]
         for current, strength in ((2, 2.0), (0, None)):

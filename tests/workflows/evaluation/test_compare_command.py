@@ -29,7 +29,6 @@ def test_two_systems_of_one_run_are_compared(mara: Mara, run: Path) -> None:
     done = mara("eval", "compare", f"{run}:dense", f"{run}:mara")
     assert done.code == 0
     assert "B wins 12 questions, loses 0, 0 are equal" in done.out
-    assert "B is better on recall@5: +0.500" in done.out
     line = next(line for line in done.out.splitlines() if line.startswith("recall@5"))
     assert line.split() == ["recall@5", "12", "0.500", "1.000", "+0.500", "[+0.500,", "+0.500]", "0.004"]
 

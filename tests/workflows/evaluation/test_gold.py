@@ -29,7 +29,6 @@ class TestByTitleAndText:
         for gold in (
             Gold("", " nissan ", "Founded in 1933.It grew.\n"),
             Gold("", "ＮＩＳＳＡＮ", "founded  in 1933. it grew."),
-            Gold("", "", "Founded in 1933. It grew."),
             Gold("", "Nissan", ""),
             Gold("", "Nissan", "Another edition of the article."),
         ):

@@ -4,7 +4,6 @@ import pytest
 
 from graph.errors import BadInput
 from workflows.evaluation import (
-    averaged,
     exact_match,
     f1_at_k,
     found_all_at_k,
@@ -52,16 +51,13 @@ def test_an_id_retrieved_twice_takes_both_places_and_counts_once() -> None:
     assert recall_at_k(["a"], ["a", "a"], 1) == 1.0
 
 
-def test_measures_without_gold_or_of_no_places_are_refused() -> None:
+def test_measures_without_gold_are_refused() -> None:
     for measure in (recall_at_k, precision_at_k, f1_at_k, found_all_at_k, reciprocal_rank):
-        for gold, k in (([], 5), ("abc", 5), (["a"], 0)):
-            with pytest.raises(BadInput):
-                measure(["a"], gold, k)
+        with pytest.raises(BadInput, match="gold"):
+            measure(["a"], [], 5)
     for match in (exact_match, token_f1):
         with pytest.raises(BadInput, match="gold answer"):
             match("Paris", [])
-    with pytest.raises(BadInput, match="2 rankings do not fit 1 question"):
-        averaged(reciprocal_rank, [["a"], ["b"]], [["a"]])
 
 
 def test_answers_are_normalised_as_squad_does() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from graph.errors import BadInput
 from tests.workflows.runs.batches import hit, ragenta_result
 from workflows.runs.batch import answer_row, timing_row, whole_row
 from workflows.runs.question_files import AskedQuestion
-from workflows.runs.runner import failure
 
 KEYS = (
     *("id", "question", "passages", "final_prompt", "answer", "plain_answer", "answer_kind", "refused", "claims"),
@@ -49,7 +47,7 @@ def test_passages_are_those_that_the_answer_was_written_from_or_else_the_best_fe
 
 
 def test_a_failed_question_says_why_and_has_no_answer() -> None:
-    failed = failure(BadInput("It is no question", "Ask another"))
+    failed = {"kind": "BadInput", "message": "It is no question. Ask another"}
     row = answer_row(ASKED, {}, 5, failed)
     assert tuple(row) == KEYS
     assert row["failed"] == {"kind": "BadInput", "message": "It is no question. Ask another"}

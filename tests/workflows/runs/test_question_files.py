@@ -13,7 +13,6 @@ from graph.errors import BadInput
 from workflows.runs.question_files import AskedQuestion, Gold, draw, read_questions
 
 CONTEXT = [["Nissan", ["Founded in 1933.", "It grew."]], ["Leaf", ["A car."]], ["Renault", ["In France."]]]
-COLUMNS = {"title": [title for title, _ in CONTEXT], "sentences": [body for _, body in CONTEXT]}
 PARAGRAPHS = [
     {"idx": 0, "title": "Nissan", "paragraph_text": "Founded in 1933.", "is_supporting": True},
     {"idx": 1, "title": "Leaf", "paragraph_text": "A car.", "is_supporting": False},
@@ -46,14 +45,12 @@ def test_a_question_may_stand_alone_and_null_says_that_nothing_is_known(tmp_path
     assert read_row(tmp_path, level=float("nan"), evidences={"x": [None]}, answer_start=-1) == question
 
 
-def test_hotpotqa_and_2wiki_give_a_list_of_pairs_or_columns(tmp_path: Path) -> None:
+def test_hotpotqa_and_2wiki_give_a_list_of_pairs(tmp_path: Path) -> None:
     facts = [["Nissan", 0], ["Leaf", 0], ["Nissan", 1]]
-    columns = {"title": ["Nissan", "Leaf", "Nissan"], "sent_id": [0, 0, 1]}
     entry = {"_id": "5a7", "question": "Who?", "answer": "yes", "type": "comparison", "level": "hard"}
-    for supporting, context in ((facts, CONTEXT), (columns, COLUMNS)):
-        listed = [entry | {"supporting_facts": supporting, "context": context}]
-        [question] = read(tmp_path, json.dumps(listed), "dev.json")
-        assert question == AskedQuestion("5a7", "Who?", ("yes",), (NISSAN, LEAF), "comparison", 2)
+    listed = [entry | {"supporting_facts": facts, "context": CONTEXT}]
+    [question] = read(tmp_path, json.dumps(listed), "dev.json")
+    assert question == AskedQuestion("5a7", "Who?", ("yes",), (NISSAN, LEAF), "comparison", 2)
 
 
 def test_musique_is_read_from_a_list_from_one_object_and_from_lines(tmp_path: Path) -> None:
@@ -80,9 +77,8 @@ def test_gold_is_the_passages_that_an_entry_marks_or_else_all_that_it_brings(tmp
     nissan = Gold("", "Nissan", "Founded in 1933.")
     cases: list[tuple[dict[str, Any], tuple[Gold, ...], int | None]] = [
         ({"gold_ids": ["p1", 2]}, (Gold(id="p1"), Gold(id="2")), 2),
-        ({"gold_ids": ["p1"], "context": CONTEXT, "paragraphs": 7}, (Gold(id="p1"),), None),
+        ({"gold_ids": ["p1"], "context": CONTEXT, "paragraphs": PARAGRAPHS}, (Gold(id="p1"),), None),
         ({"context": CONTEXT}, (NISSAN, LEAF, RENAULT), None),
-        ({"context": "In 1933."}, (Gold(text="In 1933."),), None),
         ({"context": CONTEXT, "supporting_facts": facts}, (Gold(title="Honda"), LEAF), 2),
         ({"supporting_facts": facts}, (Gold(title="Honda"), Gold(title="Leaf")), 2),
         ({"contexts": contexts}, (Gold("", "Nissan", "In 1933."),), None),
@@ -108,9 +104,7 @@ def test_a_question_is_known_by_its_id_or_else_by_its_text(tmp_path: Path) -> No
 
 def test_hops_and_type_are_what_the_file_says_in_whatever_way(tmp_path: Path) -> None:
     cases: list[tuple[dict[str, Any], int | None, str]] = [
-        ({"hops": 4, "id": "2hop__1", "question_decomposition": [{}, {}]}, 4, "2hop"),
-        ({"question_decomposition": [{}, {}, {}], "id": "2hop__1"}, 3, "2hop"),
-        ({"question_decomposition": [{}] * 100}, 99, ""),
+        ({"hops": 4, "id": "2hop__1"}, 4, "2hop"),
         ({"type": "3hop2", "gold_ids": ["a"]}, 3, "3hop2"),
         ({"id": "4hop1__1_2_3_4", "gold_ids": ["a", "b"]}, 4, "4hop1"),
         ({"id": "3hop1__5_6_7", "type": "composed"}, 3, "composed"),
@@ -126,8 +120,8 @@ def test_hops_and_type_are_what_the_file_says_in_whatever_way(tmp_path: Path) ->
 def test_a_line_that_is_no_question_is_refused_with_its_number(tmp_path: Path) -> None:
     cases = [
         ("not json", "not valid JSON"),
-        ("NaN", "not an object"),
-        ('{"answer": "x"}', "no question"),
+        ("NaN", "valid dictionary"),
+        ('{"answer": "x"}', "question: Field required"),
         ('{"question": "  "}', "question is empty"),
         (json.dumps({"question": "w" * 10_001}), "10,001 characters"),
         (r'{"question": "Who \ud83d?"}', "broken Unicode"),
@@ -139,29 +133,23 @@ def test_a_line_that_is_no_question_is_refused_with_its_number(tmp_path: Path) -
 
 def test_a_field_of_another_kind_is_refused_by_name(tmp_path: Path) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"answer": False}, "'answer' is no answer"),
-        ({"answers": ["Paris", None]}, "'answers' is no answer"),
-        ({"answers": ["\ud800"]}, "broken Unicode"),
-        ({"id": True}, "id is no text"),
-        ({"id": "  "}, "id is no text"),
-        ({"type": 3}, "type is no text"),
-        *(({"hops": hops}, "'hops' is no number") for hops in ("two", 0, 100, True, float("nan"))),
-        ({"gold_ids": "p1"}, "'gold_ids' is no list"),
-        *(({"gold_ids": [key]}, "a gold id is no text") for key in (None, "", float("nan"), True)),
-        ({"supporting_facts": [["Nissan", 0], [3, 0]]}, "supporting_facts 2: malformed"),
-        ({"supporting_facts": {"title": ["Nissan"], "sent_id": []}}, "supporting_facts: malformed"),
-        ({"supporting_facts": [["Nissan", 0]], "context": 5}, "context: malformed"),
-        ({"context": [["Nissan"]]}, "context 1: malformed"),
-        ({"context": [["Nissan", [1]]]}, "sentences are no texts"),
-        ({"paragraphs": {}}, "paragraphs: no list"),
-        ({"paragraphs": [{}]}, "paragraphs 1: malformed"),
-        ({"contexts": [{"title": "x", "text": "x", "is_supporting": "yes"}]}, "contexts 1: malformed"),
+        ({"answers": ["\ud800"]}, "holds broken Unicode"),
+        ({"id": True}, "id: "),
+        ({"type": [3]}, "type: "),
+        *(({"hops": hops}, "hops: ") for hops in ("two", 0, 100, float("nan"))),
+        ({"gold_ids": "p1"}, "gold_ids: "),
+        *(({"gold_ids": [key]}, "gold_ids: 0: ") for key in (None, True)),
+        ({"supporting_facts": [["Nissan", 0], [[3], 0]]}, "supporting_facts: 1: "),
+        ({"supporting_facts": [["Nissan", 0]], "context": 5}, "context: "),
+        ({"context": [["Nissan"]]}, "context: 0: "),
+        ({"context": [["Nissan", [[1]]]]}, "context: 0: "),
+        ({"paragraphs": {}}, "paragraphs: "),
+        ({"contexts": [{"title": "x", "text": "x", "is_supporting": "perhaps"}]}, "contexts: 0: is_supporting: "),
     ]
     for fields, reason in cases:
         with pytest.raises(BadInput) as refused:
             read_rows(tmp_path, {"question": "First?"}, {"question": "Who?", **fields})
-        assert "q.jsonl, line 2" in str(refused.value), fields
-        assert reason in str(refused.value), fields
+        assert f"q.jsonl, line 2: {reason}" in str(refused.value), fields
         assert refused.value.hint
 
 
@@ -171,9 +159,8 @@ def test_a_file_that_holds_no_questions_is_refused(tmp_path: Path) -> None:
         ("q.json", "[]", "holds no question"),
         ("q.json", "[{]", "not valid JSON"),
         ("q.json", '{"question": "A?"}\n{"question": "B?"}', "JSON lines need the suffix .jsonl"),
-        ("q.json", '{"data": []}', "no list of questions"),
-        ("q.json", '[{"question": "A?"}, []]', "entry 2: not an object"),
-        ("q.jsonl", '[{"question": "Who?"}]', "A file of one list needs the suffix .json"),
+        ("q.json", '{"data": []}', "entry 1: question: Field required"),
+        ("q.json", '[{"question": "A?"}, []]', "entry 2: Input should be a valid dictionary"),
         ("q.csv", "question\nWho?\n", "is no question file"),
         ("q.jsonl", b'{"question": "Caf\xe9?"}\n', "line 1 is not UTF-8 text"),
         ("q.jsonl", b'{"question": "A?"}\n\x00\n', "NUL"),
