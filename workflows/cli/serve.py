@@ -61,6 +61,8 @@ def serve_page(
 
     check_installed()
     publish_interrupted(workspace)
+    if conversations and conversations.is_file():
+        raise BadInput(f"{conversations} is a file", "Name a folder, and move the file into it as conversations.sqlite")
     if uploads is None:  # There has to be something to ask.
         with Workspace(workspace).open_record() as record:
             Workspace(workspace).check_passages(record)
