@@ -89,7 +89,7 @@ def read_options(
     ctx: typer.Context,
     workspace: Annotated[
         Path | None,
-        path_option("FOLDER", "Workspace folder (default: MARA_WORKSPACE, else ./.mara).", "--workspace", "-w"),
+        path_option("FOLDER", "Workspace (default: MARA_WORKSPACE, else ./.mara).", "--workspace", "-w"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
@@ -111,16 +111,8 @@ def ask(
     workspace: Path,
     workflow: WorkflowOption = Workflow.MARA,
     asked: Asking,
-    explain: Annotated[
-        Path | None,
-        path_option("FILE", "Write an explanation of the answer: a page (.html) or its data (.json)."),
-    ] = None,
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose", help="Also show ids, facts, relation weights (β), judge scores and how passages were ranked."
-        ),
-    ] = False,
+    explain: Annotated[Path | None, path_option("FILE", "Also explain it: a page (.html) or data (.json).")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Also show how passages were found and judged.")] = False,
     as_json: bool,
 ) -> None:
     """Answer a question from the workspace, citing passages."""
@@ -183,12 +175,8 @@ def sync(
     *,
     workspace: Path,
     run: Indexing,
-    replace_all: Annotated[
-        bool, typer.Option("--replace-all", help="Continue even if every passage of the workspace would be removed.")
-    ] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Go on: sync again whenever a file of the folders changes.")
-    ] = False,
+    replace_all: Annotated[bool, typer.Option("--replace-all", help="Remove even every earlier passage.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on: sync again whenever a file changes.")] = False,
     as_json: bool,
 ) -> Shown | None:
     """Make a workspace match its documents: passages of all others are removed. `mara index` only adds."""
@@ -210,10 +198,7 @@ def sync(
 def remove(
     *,
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="IDs of passages or documents.")] = None,
-    source: Annotated[
-        list[str] | None,
-        typer.Option(help="File or address whose passages to remove, as their `source` names it. Repeatable."),
-    ] = None,
+    source: Annotated[list[str] | None, typer.Option(help="`source` of passages to remove. Repeatable.")] = None,
     workspace: Path,
 ) -> Shown:
     """Remove passages and the facts found only in them."""
@@ -265,22 +250,11 @@ def _report(
 def doctor(
     *,
     workspace: Path,
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Rebuild what disagrees with the record; nothing is embedded.")
-    ] = False,
-    reembed: Annotated[
-        bool, typer.Option("--reembed", help="Recompute all embeddings with the configured embedding model.")
-    ] = False,
-    join: Annotated[
-        bool,
-        typer.Option("--join-record", help="Let the folder have a record that is in Postgres, and derive its index."),
-    ] = False,
-    move: Annotated[
-        bool, typer.Option("--move-record", help="Move record and history from SQLite to Postgres (MARA_RECORD_URL).")
-    ] = False,
-    record: Annotated[
-        str, typer.Option(metavar="NAME", help="Record to join or to move to (default: the one in MARA_RECORD_URL).")
-    ] = "",
+    repair: Annotated[bool, typer.Option("--repair", help="Rebuild what disagrees with the record.")] = False,
+    reembed: Annotated[bool, typer.Option("--reembed", help="Embed everything by the configured model.")] = False,
+    join: Annotated[bool, typer.Option("--join-record", help="Let the folder have a record in Postgres.")] = False,
+    move: Annotated[bool, typer.Option("--move-record", help="Move record and history to Postgres.")] = False,
+    record: Annotated[str, typer.Option(metavar="NAME", help="Record to join or to move to.")] = "",
 ) -> Shown:
     """Check that a workspace's record, snapshot and search index are intact and agree; repair or move them."""
     from workflows.admin.upkeep import join_record, move_record, run_doctor

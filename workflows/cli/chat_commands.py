@@ -218,7 +218,7 @@ def show_sources(console: Console, result: Result, *, all_of_them: bool) -> None
         render.aside(console, f"{counted(left, 'passage')} found beside: /sources all shows them")
 
 
-def show_passage(console: Console, result: Result, hit: Mapping[str, Any]) -> None:
+def show_passage(console: Console, result: Mapping[str, Any], hit: Mapping[str, Any]) -> None:
     """Print a passage whole, the words that the answer cites marked as the key sentence of an answer is."""
     cited = [mark for mark in result["citations"] if mark["number"] == hit["number"] and mark["start"] is not None]
     text, position = "", 0

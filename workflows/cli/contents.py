@@ -25,9 +25,7 @@ _EDGES_SHOWN = 20
 @command
 def contents(
     workspace: Path,
-    skipped: Annotated[
-        bool, typer.Option("--skipped", help="Name the files that indexing did not read, with the reasons, instead.")
-    ] = False,
+    skipped: Annotated[bool, typer.Option("--skipped", help="Name the files that indexing did not read.")] = False,
 ) -> Shown:
     """Show what a workspace contains."""
     from workflows.admin.inspection import skipped_files, workspace_stats
@@ -42,9 +40,7 @@ def contents(
 def provenance(
     passage: Annotated[str, typer.Argument(metavar="PASSAGE", help="ID of a passage, as results have it.")],
     workspace: Path,
-    user: Annotated[
-        str | None, text_option("NAME", "Also show in which conversations of this user it was cited.")
-    ] = None,
+    user: Annotated[str | None, text_option("NAME", "Also show where this user's answers cite it.")] = None,
 ) -> Shown:
     """Show where a passage comes from, what it is about, and which answers cite it."""
     from workflows.discovery import passage_provenance
@@ -77,9 +73,7 @@ def _show_provenance(console: Console, record: Mapping[str, Any]) -> None:
 @show.command("document")
 @command
 def versions(
-    document: Annotated[
-        str, typer.Argument(metavar="DOCUMENT", help="ID of a document or passage, or its source as results name it.")
-    ],
+    document: Annotated[str, typer.Argument(metavar="DOCUMENT", help="ID of a document or passage, or its source.")],
     workspace: Path,
 ) -> Shown:
     """Show when a document changed, and which passages and facts came and went."""
@@ -115,10 +109,7 @@ def _print_changes(console: Console, version: Mapping[str, Any]) -> None:
 def edges(
     entity: Annotated[str, typer.Argument(metavar="ENTITY", help="An entity's name, in any spelling, or its id.")],
     workspace: Path,
-    to: Annotated[
-        str | None,
-        typer.Option(metavar="ENTITY|PASSAGE", help="The other end: an entity, or a passage by its id."),
-    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="END", help="The other end: entity, or id of a passage.")] = None,
     limit: Annotated[int, typer.Option(help="Maximum number of edges to show, heaviest first.", min=1)] = _EDGES_SHOWN,
 ) -> Shown:
     """Show the edges of an entity: their triples with confidence, or role, similarity and position."""

@@ -31,9 +31,7 @@ PlacesOption = Annotated[
     list[str] | None,
     typer.Option("--in", metavar="PLACE", help="Source, document or passage that this is about. Repeatable."),
 ]
-RelationOption = Annotated[
-    str | None, typer.Option(metavar="TYPE", help="Relation type of the fact, such as TEMPORAL.")
-]
+RelationOption = Annotated[str | None, typer.Option(metavar="TYPE", help="Relation type, such as TEMPORAL.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
 
 
@@ -68,9 +66,7 @@ def merge(
 @command
 def split(
     *,
-    names: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="Name that means another entity in some places, or names.")
-    ],
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Name to split, or names to keep apart.")],
     places: PlacesOption = None,
     into: NameOption = None,
     making: Making,
@@ -89,13 +85,9 @@ def split(
 def fact(
     *,
     fact: FactArgument,
-    to: Annotated[
-        str | None, typer.Option(metavar="FACT", help='The right fact: "SUBJECT | PREDICATE | OBJECT".')
-    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="FACT", help=f"The right fact: {_FACT}")] = None,
     drop: Annotated[bool, typer.Option("--drop", help="Drop it, everywhere or in some places.")] = False,
-    pin: Annotated[
-        str | None, text_option("ID", "Let it stand in this passage, whether or not the extractor finds it.")
-    ] = None,
+    pin: Annotated[str | None, text_option("ID", "Let it stand in this passage in any case.")] = None,
     relation: RelationOption = None,
     places: PlacesOption = None,
     making: Making,
@@ -227,9 +219,7 @@ def review(
     *,
     workspace: Path,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of proposals.")] = 20,
-    least: Annotated[
-        float, typer.Option(min=0, max=1, help="Score from which on names are proposed to be merged.")
-    ] = 0.5,
+    least: Annotated[float, typer.Option(min=0, max=1, help="Least score of names that may be one.")] = 0.5,
 ) -> Shown:
     """Propose names that may be one, with the evidence for and against."""
     from workflows.admin.review import review_names

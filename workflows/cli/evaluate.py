@@ -36,9 +36,8 @@ _NAMED_QUESTIONS = 5
 _SHOWN_DEPTHS = ("2", "5", "10")
 
 
-RunArgument = Annotated[
-    str, typer.Argument(metavar="RUN", help="Folder written by `mara eval`, or FOLDER:SYSTEM for one of its systems.")
-]
+ConcurrencyOption = Annotated[int | None, typer.Option(min=1, max=256, help="Questions answered in parallel.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Folder of a `mara eval` run, or FOLDER:SYSTEM.")]
 
 
 evaluation = default_group("run", "Measure systems on questions with answers, and compare them.")
@@ -49,10 +48,7 @@ evaluation = default_group("run", "Measure systems on questions with answers, an
 def evaluate(
     questions: Annotated[
         Path,
-        path_argument(
-            "QUESTIONS",
-            "Questions: JSON lines of {question, answers, gold_ids, ...}, or MuSiQue, HotpotQA, 2Wiki, HippoRAG.",
-        ),
+        path_argument("QUESTIONS", "JSON lines of {question, answers, gold_ids}; MuSiQue, HotpotQA, 2Wiki, HippoRAG."),
     ],
     out: Annotated[Path, path_option("FOLDER", "Folder for the run; resumes a run found there.")],
     workspace: Path,
@@ -64,34 +60,15 @@ def evaluate(
             " closed-book or gold-passages. Repeatable (default: all six modes).",
         ),
     ] = None,
-    answers: Annotated[
-        bool,
-        typer.Option(
-            "--answers",
-            help="Compare the answers of nine systems in one table, from closed-book to ragenta+walk; see"
-            " docs/evaluation.md.",
-        ),
-    ] = False,
-    ablations: Annotated[
-        bool, typer.Option("--ablations", help="Also evaluate the ablations and controls in docs/evaluation.md.")
-    ] = False,
+    answers: Annotated[bool, typer.Option("--answers", help="Compare the answers of nine systems in a table.")] = False,
+    ablations: Annotated[bool, typer.Option("--ablations", help="Also evaluate ablations and controls.")] = False,
     limit: Annotated[int | None, typer.Option(help="Evaluate a random sample of N questions (default all).")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample and of random β.")] = 0,
-    retrieval_only: Annotated[
-        bool, typer.Option("--retrieval-only", help="Rank passages only; write no answers.")
-    ] = False,
+    retrieval_only: Annotated[bool, typer.Option("--retrieval-only", help="Write no answers.")] = False,
     model: ModelOption = None,
-    concurrency: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=256, help="Questions answered in parallel (default 8 with a chat model on a server, else 1)."
-        ),
-    ] = None,
+    concurrency: ConcurrencyOption = None,
     baseline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SYSTEM", help="System that the others are compared with (default hybrid, else the first one)."
-        ),
+        str | None, typer.Option(metavar="SYSTEM", help="System to compare with (default hybrid, else the first one).")
     ] = None,
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
@@ -191,9 +168,7 @@ def _measures(systems: Mapping[str, Row]) -> dict[str, Any]:
 def compare(
     run_a: RunArgument,
     run_b: RunArgument,
-    metric: Annotated[
-        list[str] | None, typer.Option(help="Metric to compare, such as recall@5. Repeatable (default: all).")
-    ] = None,
+    metric: Annotated[list[str] | None, typer.Option(help="Metric, as recall@5 (default: all). Repeatable.")] = None,
 ) -> Shown:
     """Compare two runs question by question: differences B - A with intervals and tests, wins and losses."""
     from workflows.evaluation.compare import compare_runs
@@ -227,24 +202,18 @@ def batch(
     out: Annotated[Path, path_option("FOLDER", "Folder for the answers; resumes a batch found there.")],
     questions: Annotated[
         Path | None,
-        path_argument(
-            "QUESTIONS", "Questions: JSON lines or a JSON list of {id, question}, or any file that `mara eval` reads."
-        ),
+        path_argument("QUESTIONS", "JSON lines or a list of {id, question}, or any file that `mara eval` reads."),
     ] = None,
     single_question: Annotated[str | None, typer.Option(help="Answer this one question instead of a file.")] = None,
     workspace: Path,
     workflow: WorkflowOption = Workflow.MARA,
     form: Annotated[
         Format,
-        typer.Option(
-            "--format", help="Write answers.jsonl (jsonl), answers.json (json), or full results as debug.jsonl (debug)."
-        ),
+        typer.Option("--format", help="Write answers.jsonl, answers.json, or full results (debug.jsonl)."),
     ] = Format.JSONL,
     asked: AskingBatch,
     limit: Annotated[int | None, typer.Option(help="Answer only the first N questions (default all).")] = None,
-    concurrency: Annotated[
-        int | None, typer.Option(min=1, max=256, help="Questions answered in parallel (default 4 with a chat model).")
-    ] = None,
+    concurrency: ConcurrencyOption = None,
     restart: Annotated[bool, typer.Option("--restart", help="Delete the batch in that folder and start over.")] = False,
 ) -> Shown:
     """Answer a file of questions into a folder; resumes if interrupted."""

@@ -41,28 +41,13 @@ ParamOption = Annotated[
 @command
 def documents(
     *,
-    text: Annotated[
-        str | None, text_argument("TEXT", "Text that they are like, or with --next are to be about, in quotes.")
-    ] = None,
+    text: Annotated[str | None, text_argument("TEXT", "Text, in quotes, that they are like or about.")] = None,
     workspace: Path,
-    following: Annotated[
-        bool,
-        typer.Option(
-            "--next", help="Propose what to read next: documents one or two concept steps away that were not viewed."
-        ),
-    ] = False,
-    conversation: Annotated[
-        str | None, text_option("NAME", "Count what this conversation mentions; with --next, start from it.")
-    ] = None,
-    user: Annotated[
-        str | None, text_option("NAME", "The user; with --next, start from what they asked and read.")
-    ] = None,
-    keep: Annotated[
-        str | None, text_option("NAME", "Keep the search under this name as a Query, with SIMILARITY edges.")
-    ] = None,
-    k: Annotated[
-        int | None, typer.Option("-k", min=1, max=200, help="Number of documents (default 5; with --next 3).")
-    ] = None,
+    following: Annotated[bool, typer.Option("--next", help="Propose what to read next, by shared concepts.")] = False,
+    conversation: Annotated[str | None, text_option("NAME", "Count this conversation; --next starts from it.")] = None,
+    user: Annotated[str | None, text_option("NAME", "The user; --next starts from what they read.")] = None,
+    keep: Annotated[str | None, text_option("NAME", "Keep the search in the graph under this name.")] = None,
+    k: Annotated[int | None, typer.Option("-k", min=1, max=200, help="Documents (default 5; with --next 3).")] = None,
     where: WhereOption = None,
 ) -> Shown:
     """Find documents, not passages: those like a text, or what to read next, with the reason."""
@@ -104,9 +89,7 @@ def query(
     param: ParamOption = None,
     limit: Annotated[int, typer.Option(help="Rows to show, at most.", min=1)] = ROWS,
     timeout: Annotated[float, typer.Option(help="Seconds that the query may take.", min=0.001)] = TIMEOUT_S,
-    server: Annotated[
-        bool, typer.Option("--server", help="Ask the graph server of MARA_GRAPH_URL, as it stands.")
-    ] = False,
+    server: Annotated[bool, typer.Option("--server", help="Ask the graph server of MARA_GRAPH_URL.")] = False,
 ) -> Shown:
     """Show what a query finds in the relationship graph; it may not write."""
     from workflows.admin.graph_queries import query_graph
@@ -121,9 +104,7 @@ def query(
 @command
 def export(
     *,
-    file: Annotated[
-        Path | None, path_argument("FILE", "File to write, a folder for matrices (default: the graph server).")
-    ] = None,
+    file: Annotated[Path | None, path_argument("FILE", "File, or folder (default: the graph server).")] = None,
     workspace: Path,
     form: Annotated[GraphFormat, typer.Option("--format", help="Lines of JSON, or a folder of matrices.")] = (
         GraphFormat.JSONL

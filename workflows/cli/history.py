@@ -24,9 +24,7 @@ history = default_group("show", "Show the conversations that are kept, and erase
 @command
 def show_history(
     *,
-    conversation: Annotated[
-        str | None, text_argument("CONVERSATION", "Conversation to show (default: list all).")
-    ] = None,
+    conversation: Annotated[str | None, text_argument("CONVERSATION", "To show (default: list all).")] = None,
     workspace: Path,
     user: Annotated[str | None, text_option("NAME", "Show what is kept of this user: conversations and views.")] = None,
     export: Annotated[Path | None, path_option("FILE", "Write all of it to this file (.json), texts included.")] = None,

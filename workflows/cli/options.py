@@ -62,18 +62,12 @@ def path_argument(metavar: str, help_text: str) -> Any:
     return typer.Argument(parser=named_path, metavar=metavar, help=help_text)
 
 
-QuestionArgument = Annotated[
-    list[str], typer.Argument(metavar="QUESTION", help="Question, best in quotes (at most 10,000 characters).")
-]
-WorkflowOption = Annotated[
-    Workflow, typer.Option(help="Workflow; ragenta also judges passages, checks claims and asks follow-up questions.")
-]
+QuestionArgument = Annotated[list[str], typer.Argument(metavar="QUESTION", help="Question, best in quotes.")]
+WorkflowOption = Annotated[Workflow, typer.Option(help="ragenta also judges passages, checks claims and follows up.")]
 ModelOption = Annotated[str | None, typer.Option(help="Chat model; or 'local', 'local:FILE.gguf', 'offline'.")]
 WhereOption = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="CONDITION", help="Use only passages with this metadata: KEY=VALUE, or with != < <= > >=. Repeatable."
-    ),
+    typer.Option(metavar="CONDITION", help="Only passages with this metadata: KEY=VALUE, or != < <= > >=. Repeatable."),
 ]
 PriceInOption = Annotated[float | None, typer.Option(help="Price of a million input tokens (default: MARA_PRICES).")]
 PriceOutOption = Annotated[float | None, typer.Option(help="Price of a million output tokens (default: MARA_PRICES).")]
@@ -81,11 +75,7 @@ PriceOutOption = Annotated[float | None, typer.Option(help="Price of a million o
 
 SetOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="Any other setting (docs/settings.md); a list or an object as JSON. Repeatable.",
-    ),
+    typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; a list or an object as JSON. Repeatable."),
 ]
 
 
@@ -94,38 +84,25 @@ class Indexing(Group):
     """The options of an indexing run."""
 
     types: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Your own entity and relation types (TOML), kept from then on; none removes them."
-        ),
+        str | None, typer.Option(metavar="FILE", help="Your own types (TOML), kept from then on; none removes them.")
     ] = None
-    model: Annotated[
-        str | None, typer.Option(help="Chat model that extracts facts; or 'local', 'local:FILE.gguf', 'offline'.")
-    ] = None
+    model: ModelOption = None
     field: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=COLUMN",
-            help="Column of tables and corpora to use as id, title, text or metadata: text=body,"
-            " metadata=year,author. Repeatable.",
+            metavar="NAME=COLUMN", help="Column to use as id, title, text or metadata: text=body. Repeatable."
         ),
     ] = None
     metadata: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Metadata to add to every passage. Repeatable.")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Metadata of every passage. Repeatable.")
     ] = None
     settings: SetOption = None
     triples: Annotated[
-        Path | None,
-        typer.Option(help="File of triples to import instead of extracting: HippoRAG OpenIE JSON, or JSONL."),
+        Path | None, typer.Option(help="Triples to import instead of extracting: HippoRAG OpenIE JSON, or JSONL.")
     ] = None
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would change and what extraction would take; write nothing.")
-    ] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")] = False
     sample: Annotated[
-        int,
-        typer.Option(
-            min=0, max=1000, help="Passages sampled by a dry run to estimate cost; they are sent to the model."
-        ),
+        int, typer.Option(min=0, max=1000, help="Passages that a dry run sends to the model, to estimate cost.")
     ] = 5
 
     def made(self, **more: Any) -> IndexingContext:
@@ -150,22 +127,12 @@ class AskingBatch(Group):
     """The options of the questions of a file."""
 
     mode: Annotated[
-        Mode | None,
-        typer.Option(
-            metavar="MODE",
-            help="Rank passages by graph walk (mara, hipporag2, mara-matrix) or by similarity (dense, sparse, hybrid);"
-            " default mara, with ragenta hybrid.",
-        ),
+        Mode | None, typer.Option(metavar="MODE", help=f"{', '.join(Mode)} (default mara; ragenta hybrid).")
     ] = None
     model: ModelOption = None
     top_k: Annotated[int | None, typer.Option(help="Number of passages to return (default 10; ragenta 20).")] = None
     where: WhereOption = None
-    as_of: Annotated[
-        str | None,
-        text_option(
-            "DATE", "Answer from what stood at this date and nothing else: ISO 8601, a day counts to its end, UTC."
-        ),
-    ] = None
+    as_of: Annotated[str | None, text_option("DATE", "Answer from what stood at this date (ISO 8601, UTC).")] = None
     settings: SetOption = None
 
 
@@ -173,9 +140,7 @@ class AskingBatch(Group):
 class Asking(AskingBatch):
     """The options of a question."""
 
-    conversation: Annotated[
-        str | None, text_option("NAME", "Ask in this conversation of the history: go on with it, or begin it.")
-    ] = None
+    conversation: Annotated[str | None, text_option("NAME", "Go on with, or begin, this conversation.")] = None
     user: Annotated[str | None, text_option("NAME", "The user: questions and views are written to the history.")] = None
 
 

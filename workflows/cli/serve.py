@@ -20,7 +20,7 @@ from rich.console import Console
 from graph.errors import BadInput, DependencyMissing, ServiceUnavailable, WorkspaceMissing
 from graph.metadata_filter import parse_where
 from workflows.cli.command import Shown, command, default_group, publish_interrupted, say
-from workflows.cli.options import asking_settings, path_option, text_option
+from workflows.cli.options import WhereOption, asking_settings, path_option, text_option
 
 _PREFIX = "mara_"
 _RANDOM_BYTES = 32
@@ -33,39 +33,15 @@ serve = default_group("page", "Serve a workspace as a page in the browser, with 
 @command
 def serve_page(
     workspace: Path,
-    host: Annotated[
-        str, typer.Option(help="Address to listen at; others than this machine's need keys.")
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address; others than this machine's need keys.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0: any that is free.")] = 8700,
-    uploads: Annotated[
-        Path | None,
-        path_option(
-            "FOLDER", "Let visitors add documents: files go to this folder, and are indexed (default: they may not)."
-        ),
-    ] = None,
-    conversations: Annotated[
-        Path | None,
-        path_option("FOLDER", "Folder that keeps the conversations in place of the workspace (default: none)."),
-    ] = None,
-    history: Annotated[
-        bool,
-        typer.Option(
-            "--history",
-            help="Write conversations and views to the history, each under the visitor's name (default: no).",
-        ),
-    ] = False,
-    workers: Annotated[
-        int, typer.Option(min=1, max=64, help="Processes that answer; they share the address and the open files.")
-    ] = 1,
+    uploads: Annotated[Path | None, path_option("FOLDER", "Let visitors add documents, into this folder.")] = None,
+    conversations: Annotated[Path | None, path_option("FOLDER", "Keep the conversations in this folder.")] = None,
+    history: Annotated[bool, typer.Option("--history", help="Keep a history under each visitor's name.")] = False,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer.")] = 1,
     at_once: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            max=1000,
-            metavar="N",
-            help="Questions at work in a process; four times as many wait, others are refused (default: by cores, "
-            "32 with a chat model).",
-        ),
+        typer.Option(min=1, max=1000, metavar="N", help="Questions at once in a process (by default by cores)."),
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
@@ -85,6 +61,8 @@ def serve_page(
 
     check_installed()
     publish_interrupted(workspace)
+    if conversations and conversations.is_file():
+        raise BadInput(f"{conversations} is a file", "Name a folder, and move the file into it as conversations.sqlite")
     if uploads is None:  # There has to be something to ask.
         with Workspace(workspace).open_record() as record:
             Workspace(workspace).check_passages(record)
@@ -124,24 +102,14 @@ def _shown(host: str) -> str:
 @command
 def key(
     name: Annotated[str, typer.Argument(help="Name of the person or program that will use the key.")],
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION", help="Let them see only passages with this metadata, as in `mara ask`. Repeatable."
-        ),
-    ] = None,
+    where: WhereOption = None,
     everything: Annotated[bool, typer.Option("--everything", help="Let them see every passage.")] = False,
     open_workspace: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Workspace that they may open, in place of the server's own. Repeatable; the first is the default.",
-        ),
+        typer.Option(metavar="NAME", help="Workspace that they may open, in place of the server's own. Repeatable."),
     ] = None,
     may_index: Annotated[bool, typer.Option("--may-index", help="Let them index and sync documents.")] = False,
-    may_watch: Annotated[
-        bool, typer.Option("--may-watch", help="Let them read the figures of the server (/metrics).")
-    ] = False,
+    may_watch: Annotated[bool, typer.Option("--may-watch", help="Let them read the server's figures.")] = False,
 ) -> Shown:
     """Make a key for a user of a server, and print the lines for its file of keys."""
     if bool(where) == everything:
@@ -201,16 +169,8 @@ def _toml(value: Any) -> str:
 @command
 def mcp(
     workspace: Path,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Serve only passages with this metadata, as in `mara ask`; clients can only narrow it. Repeatable.",
-        ),
-    ] = None,
-    user: Annotated[
-        str | None, text_option("NAME", "Name of the user: write their conversations and views to the history.")
-    ] = None,
+    where: WhereOption = None,
+    user: Annotated[str | None, text_option("NAME", "The user: conversations go to the history.")] = None,
 ) -> None:
     """Serve a workspace to MCP clients over stdio, with the tools ask and retrieve."""
     import anyio
