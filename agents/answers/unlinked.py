@@ -21,21 +21,29 @@ _IN_LABEL = r"(?:\\.|[^\[\]\\]|\[(?:\\.|[^\[\]\\]){0,2000}+\]){0,2000}+"
 _LABEL = rf"\[(?P<label>{_IN_LABEL})\]"
 _IN_TARGET = r"(?:\\.|[^()\\]|\((?:\\.|[^()\\]){0,2000}+\)){0,2000}+"
 _TARGET = rf"\((?P<target>{_IN_TARGET})\)"
-_IMAGE = re.compile(rf"!{_LABEL}(?:{_TARGET}|(?:\[(?:\\.|[^\[\]\\]){{0,2000}}+\])?(?!\())", re.DOTALL)
+_IMAGE = re.compile(rf"!{_LABEL}{_TARGET}", re.DOTALL)
+_REFERENCE_IMAGE = re.compile(rf"!{_LABEL}(?:\[(?:\\.|[^\[\]\\]){{0,2000}}+\])?(?!\()", re.DOTALL)
 _LINK = re.compile(rf"{_LABEL}{_TARGET}", re.DOTALL)
 _IN_FRONT = r"[ \t>*+.\-0-9):~]"
 _BARE_LINE = re.compile(f"{_IN_FRONT}*")
 _STARTS_LINE = rf"^(?P<start>{_IN_FRONT}*)"
+_DEFINITION = re.compile(
+    rf"{_STARTS_LINE}{_LABEL}:[ \t]*\n?[ \t>]*(?P<target><[^<>\n]*>|[^\s<]\S*)"
+    r"(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*$",
+    re.MULTILINE,
+)
 _DEFINING = re.compile(rf"{_STARTS_LINE}(?P<defined>{_LABEL}):", re.MULTILINE | re.DOTALL)
 _BROKEN_LINK = re.compile(rf"{_LINK.pattern}|\]\(", re.DOTALL)
 _OPENS_TAG = re.compile(r"<(?=[a-z/!?])", re.IGNORECASE)
 _AUTOLINK = re.compile(r"<([a-z][a-z0-9+.\-]{1,31}:[^\s<>]*|[^\s<>@]+@[^\s<>@]+)>", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.{0,2000}?-->", re.DOTALL)
-_ATTRIBUTE = r"[\s/]+[^\s\"'=<>/]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'=<>`]+))?"
+_ATTRIBUTE = r"[\s/]+(?P<name>[^\s\"'=<>/]+)(?:\s*=\s*(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"'=<>`]+))?"
 _TAG = re.compile(rf"</?(?P<element>[a-z][\w:.\-]*)(?P<attributes>(?:{_ATTRIBUTE})*+)[\s/]*>", re.IGNORECASE)
+_ATTRIBUTES = re.compile(_ATTRIBUTE)
 _NO_TAG = re.compile(r"<(?P<element>[a-z][\w:.\-]*+)(?P<attributes>)[^>=]{0,2000}+>", re.IGNORECASE)
 """A type with its parameters, as in ``List<Map<String, int>>``, and what else has no attribute."""
 
+_STYLING = re.compile(r"[(\\&<>]")
 _ADDRESS = re.compile(r"(?:https?|ftp)://[^\s<>\"\[\]`|]*|www\.[^\s<>\"\[\]`|]*", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.\-]{0,30}://|www\.", re.IGNORECASE)
 _LIKE_ADDRESS = re.compile(r"[/\\:#?&%]|\w\.\w")
@@ -64,6 +72,13 @@ _LOADING = {
     *("style", "svg", "track", "video"),
 }
 """Elements of HTML that load or link something."""
+
+_ADDRESSING = {
+    *("action", "archive", "attributionsrc", "background", "cite", "classid", "code", "codebase", "content", "data"),
+    *("dynsrc", "formaction", "from", "href", "icon", "imagesrcset", "longdesc", "lowsrc", "manifest", "ping"),
+    *("poster", "profile", "src", "srcdoc", "srcset", "style", "to", "usemap", "values", "xlink:href"),
+}
+"""Attributes of HTML that hold addresses, or styles that may; those of events begin with "on"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +172,8 @@ class Unlinking:
         """Return a text without the innermost images, links, tags and addresses that are not to stay."""
         text = _COMMENT.sub("", _AUTOLINK.sub(r"\1", text))
         text = _TAG.sub(lambda tag: tag[0] if _is_harmless(tag) else "", text)
-        text = _LINK.sub(self._link, _IMAGE.sub(_image, text))
+        text = _REFERENCE_IMAGE.sub(_image, _IMAGE.sub(_image, text))
+        text = _DEFINITION.sub(self._definition, _LINK.sub(self._link, text))
         return _ADDRESS.sub(self._address, text)
 
     def _broken(self, text: str) -> str:
@@ -173,6 +189,11 @@ class Unlinking:
         if self._is_of_a_source(link) or not _leads_on(link):
             return link[0]
         return f"[{link['label']}]" if _is_citation(link) else link["label"]
+
+    def _definition(self, definition: re.Match[str]) -> str:
+        if self._is_of_a_source(definition) or not _LIKE_ADDRESS.search(definition["target"]):
+            return definition[0]
+        return definition["start"]
 
     def _address(self, match: re.Match[str]) -> str:
         """An address that the passages hold as it is; any other without what makes a link of it."""
@@ -220,5 +241,10 @@ def _broken_tag(match: re.Match[str]) -> str:
 
 
 def _is_harmless(tag: re.Match[str]) -> bool:
-    """Tell whether a tag of HTML or XML neither loads nor links anything: attributes may do either."""
-    return tag["element"].lower() not in _LOADING and not tag["attributes"]
+    """Tell whether a tag of HTML or XML neither loads nor links anything."""
+    return tag["element"].lower() not in _LOADING and not any(
+        (name := attribute["name"].lower()) in _ADDRESSING
+        or name.startswith("on")
+        or _STYLING.search(attribute["value"] or "")
+        for attribute in _ATTRIBUTES.finditer(tag["attributes"])
+    )

@@ -154,6 +154,10 @@ class Room:
             self, characters=max(0, self.characters - len(text)), tokens=max(0, self.tokens - _tokens_of_piece(text))
         )
 
+    def share(self, parts: int) -> Room:
+        """Return one of so many even parts."""
+        return replace(self, characters=self.characters // parts, tokens=self.tokens // parts)
+
     def count(self, texts: Sequence[str]) -> int:
         """Return how many pieces fit together, from the first on."""
         left = self

@@ -247,6 +247,3 @@ def _show_merge(console: Console, each: Mapping[str, Any]) -> None:
         if values:
             console.print(f"    {sign} [dim]{escape(what)}:[/] {escape('; '.join(values))}")
     console.print(f"    [dim]{escape(shlex.join(['mara', 'correct', 'merge', first, second]))}[/]")
-
-
-
