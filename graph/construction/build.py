@@ -16,7 +16,6 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,14 +65,12 @@ from graph.construction.knowledge_graph import (
 from graph.construction.near_names import KEPT, PAIR, may_have_synonyms, near_pairs
 from graph.construction.shards import Shard, keep_smallest, shard_size, shards_of, vectors_made_with
 from graph.construction.spellings import CorrectedNames, SpellingTree, most_given, write_spellings
-from graph.construction.workers import Workers, build_processes, even_ranges, even_size
 from graph.corrections.apply import Corrections
 from graph.embedding.embeddings import understanding_of
 from graph.own_types import OwnTypes
 from graph.relations import PassageClasses
 from graph.schema import Fact, RelationType
 from graph.storage.record import Record, declared_types
-from graph.storage.workspace import Workspace
 from graph.text import findable, normalise_name
 
 LINK = np.dtype([("passage", "i4"), ("weight", "f8"), ("offset", "i4"), ("own", "?"), ("titled", "?"), ("stated", "?")])
@@ -112,8 +109,6 @@ def build_generation(
     folder: Path,
     cache: Path,
     *,
-    root: Path | None = None,
-    processes: int | None = None,
     sizes: Sizes = _SIZES,
     on_stage: Callable[[str], object] = str,
 ) -> None:
@@ -123,21 +118,15 @@ def build_generation(
         record: no other process writes to it meanwhile.
         folder: the generation's.
         cache: the folder of what is kept for the next build: what shards say, and pairs of near names.
-        root: the workspace's, whose record other processes open; without it, none work beside this one.
-        processes: how many work beside this one, by default what `build_processes` says; with none, this one works.
         sizes: how much is worked on at once.
         on_stage: called with the name of each stage when it begins.
     """
     n_passages, scratch = record.count_passages(), folder / SCRATCH
     scratch.mkdir()
     cache.mkdir(exist_ok=True)
-    if processes is None:
-        processes = build_processes(n_passages) if root else 0
     try:
         shards = shards_of(record, sizes.shard or shard_size(n_passages), cache)
-        build = Build(record, folder, shards, root)
-        with Workers(build, processes) as workers:
-            build.run(workers, cache, sizes, on_stage)
+        Build(record, folder, shards).run(cache, sizes, on_stage)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -151,39 +140,40 @@ def derive_graph(record: Record, folder: Path | None = None) -> KnowledgeGraph:
 
 
 class Build:
-    """One build: its stages, and the tasks of these that several processes may share."""
+    """One build: its stages, each over shards of passages or ranges of entities."""
 
-    def __init__(self, record: Record, folder: Path, shards: Sequence[Shard], root: Path | None = None) -> None:
+    def __init__(self, record: Record, folder: Path, shards: Sequence[Shard]) -> None:
         self.record = record
         self.folder = folder
         self._shards = shards
-        self._root = root
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self._root, self.folder, self._shards)
-
-    def run(self, workers: Workers, cache: Path, sizes: Sizes, begin: Callable[[str], object]) -> None:
+    def run(self, cache: Path, sizes: Sizes, begin: Callable[[str], object]) -> None:
         """Do one stage after the other."""
         record = self.record
         begin("passages")
-        workers.run([("read_shard", index) for index, shard in enumerate(self._shards) if not shard.is_read])
+        for shard in self._shards:
+            if not shard.is_read:
+                shard.read(record, self._corrections)
         self._prune(cache)
         begin("names")
-        types = self._merge_names(workers, sizes.names)
+        types = self._merge_names(sizes.names)
         own = self._own_types(types)
         begin("vectors of names")
         self._write_vectors()
         begin("links")
-        workers.run([("link", index) for index in range(len(self._shards))])
+        for index in range(len(self._shards)):
+            self.link(index)
         self.__dict__.pop("_tree", None)
         begin("counts")
         self._count()
         begin("synonyms")
         self._write_pairs(cache / KEPT)
         begin("edges")
-        n_edges = self._write_edges(workers, sizes.edges)
+        n_edges = self._write_edges(sizes.edges)
         begin("arcs, facts and BM25")
-        workers.run([("merge_facts", sizes.names), ("write_terms", sizes.edges), ("write_arcs",)])
+        self.merge_facts(sizes.names)
+        self.write_terms(sizes.edges)
+        write_arcs(self.folder, self._n_entities + self._n_passages)
         begin("texts")
         with TextWriter(self.folder, "passages") as passages:
             for shard in self._shards:
@@ -230,10 +220,6 @@ class Build:
     def _tree(self) -> SpellingTree:
         return SpellingTree(self._whole)
 
-    def read_shard(self, index: int) -> None:
-        """Write what the passages of a shard say."""
-        self._shards[index].read(self.record, self._corrections)
-
     def _prune(self, cache: Path) -> None:
         """Remove what was read of passages that are no more."""
         used = {KEPT, *(shard.folder.name for shard in self._shards)}
@@ -251,13 +237,13 @@ class Build:
             self._part("shards", index).save(**{f"{kind}_of": numbers[start:end].astype(np.int32)})
         return ids
 
-    def _merge_names(self, workers: Workers, at_once: int) -> dict[int, str]:
+    def _merge_names(self, at_once: int) -> dict[int, str]:
         """Write the entities, their names, labels and spellings; return the own types of those that have one."""
         ids = self._number("name")
         self._whole.save(entity_ids=ids)
-        step = even_size(len(ids), at_once, workers.count)
-        starts = range(0, len(ids), step)
-        workers.run([("read_names", part, at, min(len(ids), at + step)) for part, at in enumerate(starts)])
+        starts = range(0, len(ids), at_once)
+        for part, at in enumerate(starts):
+            self.read_names(part, at, min(len(ids), at + at_once))
         runs = [self._part("names", part) for part in range(len(starts))]
         with (
             TextWriter(self.folder, "entities") as entities,
@@ -456,7 +442,7 @@ class Build:
                 pairs.append(block[~np.isin(_keys(block["first"], block["second"]), forbidden)])
         self._whole.save(near=np.zeros(len(pairs), dtype=bool))
 
-    def _write_edges(self, workers: Workers, budget: int) -> int:
+    def _write_edges(self, budget: int) -> int:
         """Write the edges, range of sources by range; return how many they are."""
         weight = np.zeros(self._n_entities, dtype=np.int64)
         for index in range(len(self._shards)):
@@ -465,18 +451,19 @@ class Build:
         for block in _blocks(self._whole.array("pairs")):
             for end in _ENDS:
                 np.add.at(weight, block[end], 1)
-        size = even_size(int(weight.sum()), budget, workers.count)
-        ranges = [(part, *each) for part, each in enumerate(even_ranges(weight, size))]
-        workers.run([("mark_nearest", *each) for each in ranges])
-        workers.run([("make_edges", *each) for each in ranges])
+        ranges = _even_ranges(weight, budget)
+        for low, high in ranges:
+            self.mark_nearest(low, high)
+        for part, (low, high) in enumerate(ranges):
+            self.make_edges(part, low, high)
         with ExitStack() as stack:
             for name, kind in EDGE_TYPES.items():
                 column = stack.enter_context(ArrayWriter(self.folder / f"edge_{name}.npy", kind))
-                for part, _, _ in ranges:
+                for part in range(len(ranges)):
                     column.append(self._part("edges", part).array(name))
             return len(column)
 
-    def mark_nearest(self, _: int, start: int, end: int) -> None:
+    def mark_nearest(self, start: int, end: int) -> None:
         """Mark the pairs of near names that are among the nearest of an end that falls into the range."""
         rows = self._pairs_in(start, end, _ENDS)
         pairs = self._whole.array("pairs")[rows]
@@ -521,10 +508,6 @@ class Build:
             keys.append(np.array(key_column[rows]))
             values.append(np.array(columns.array(name)[rows]))
         return joined(keys, np.int32), np.concatenate(values)
-
-    def write_arcs(self) -> None:
-        """Write the arcs of the edges."""
-        write_arcs(self.folder, self._n_entities + self._n_passages)
 
     def merge_facts(self, at_once: int) -> None:
         """Write the facts: as they are shown, their ends, their relation types, who holds them."""
@@ -577,14 +560,16 @@ class Build:
             frequency = np.pad(frequency, (0, len(vocabulary) - len(frequency)))
             np.add.at(frequency, terms, 1)
             lengths.append(np.array(shard.said.array("passages")["terms"]))
-        ranges = (self._rows("posting_terms", "postings", *each) for each in even_ranges(frequency, budget))
+        ranges = (self._rows("posting_terms", "postings", *each) for each in _even_ranges(frequency, budget))
         postings_of = ((terms, term_columns["passage"], term_columns["times"]) for terms, term_columns in ranges)
         write_index(self.folder / "bm25", vocabulary, frequency, joined(lengths, np.int64), postings_of)
 
 
-def _reopened(root: Path, folder: Path, shards: Sequence[Shard]) -> Build:
-    """Return a build as another process works on it, with the record opened anew."""
-    return Build(Workspace(root).open_record(), folder, shards)
+def _even_ranges(weights: NDArray[np.int64], budget: int) -> list[tuple[int, int]]:
+    """Return the ranges into which a column is cut that have about so much weight each."""
+    ends = np.cumsum(weights)
+    cut = np.searchsorted(ends, np.arange(budget, int(ends[-1]) if len(ends) else 0, budget))
+    return list(pairwise(sorted({0, *cut.tolist(), len(ends)})))
 
 
 _NO_CHUNKS = np.zeros((0, 2), dtype=np.uint64)

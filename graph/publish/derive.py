@@ -103,7 +103,7 @@ def _derive(workspace: Workspace, record: Record, *, from_scratch: bool) -> None
         with _without_garbage_collection():
             # An index of the past is derived once.
             cache = folder / SCRATCH / "read" if workspace.is_past else workspace.build_cache
-            build_generation(record, folder, cache, root=workspace.root)
+            build_generation(record, folder, cache)
         write_vectors(workspace, record, folder, from_scratch=from_scratch)
     except BaseException:
         _empty(folder)

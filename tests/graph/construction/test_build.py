@@ -54,11 +54,9 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def built(
-    workspace: Workspace, record: Record, folder: Path, *, processes: int = 0, sizes: Sizes = SMALL
-) -> dict[str, bytes]:
+def built(workspace: Workspace, record: Record, folder: Path, *, sizes: Sizes = SMALL) -> dict[str, bytes]:
     folder.mkdir()
-    build_generation(record, folder, workspace.build_cache, root=workspace.root, processes=processes, sizes=sizes)
+    build_generation(record, folder, workspace.build_cache, sizes=sizes)
     return files_of(folder)
 
 
@@ -69,9 +67,9 @@ def built_at_once(record: Record, folder: Path) -> dict[str, bytes]:
     return files_of(folder)
 
 
-def assert_same_files(workspace: Workspace, record: Record, *, processes: int = 0, sizes: Sizes = SMALL) -> None:
+def assert_same_files(workspace: Workspace, record: Record, *, sizes: Sizes = SMALL) -> None:
     with TemporaryDirectory() as folder:
-        in_parts = built(workspace, record, Path(folder) / "parts", processes=processes, sizes=sizes)
+        in_parts = built(workspace, record, Path(folder) / "parts", sizes=sizes)
         at_once = built_at_once(record, Path(folder) / "once")
         assert {name for name in in_parts if in_parts[name] != at_once.get(name)} == set()
         assert in_parts.keys() == at_once.keys()
@@ -91,7 +89,7 @@ def test_any_corrections_give_the_same_files(corpus: list[tuple[Passage, Extract
             assert_same_files(workspace, record)
 
 
-def test_corrections_processes_and_published_classes_give_the_same_files(workspace: Workspace, record: Record) -> None:
+def test_corrections_and_published_classes_give_the_same_files(workspace: Workspace, record: Record) -> None:
     made: list[What] = [
         Merge(("IBM", "I.B.M."), "IBM"),
         Split("John Smith", ("news",), "John Smith the younger"),
@@ -99,7 +97,7 @@ def test_corrections_processes_and_published_classes_give_the_same_files(workspa
         Apart(("John Smith", "John Smith the younger")),
     ]
     plan_corrections(record, [(one, "") for one in made]).commit(record, HashEmbedder())
-    assert_same_files(workspace, record, processes=2)
+    assert_same_files(workspace, record)
     record.change_setting(PASSAGE_CLASSES, PassageClasses.PUBLISHED)
     assert_same_files(workspace, record)
 
@@ -123,7 +121,7 @@ def test_a_build_that_fails_leaves_no_snapshot_and_nothing_to_tidy_up(
         record._db.execute("DELETE FROM names WHERE name = 'velm'")
         record._db.execute("DELETE FROM names WHERE name = 'john smith'")
     with pytest.raises(WorkspaceDamaged, match="lacks the vectors"):
-        built(workspace, record, tmp_path / "failed", processes=1)
+        built(workspace, record, tmp_path / "failed")
     assert not (tmp_path / "failed" / "building").exists()
     with pytest.raises(OSError, match=r"snapshot\.json"):
         load(tmp_path / "failed")
