@@ -84,6 +84,10 @@ class Links:
     weights: Doubles
     confidence: Doubles
 
+    def values(self, of: EdgeType) -> Doubles:
+        """Return what each edge is worth, in [0, 1]: confidence times relevance, or times n / (n + 1) of n documents."""
+        return self.confidence * (self.weights if of is EdgeType.EXPLAINS else self.weights / (self.weights + 1.0))
+
     def where(self, kept: Marks) -> Links:
         """Return some of the edges, in their order."""
         return Links(*(getattr(self, column.name)[kept] for column in fields(Links)))
@@ -282,6 +286,7 @@ class ConceptView:
         document_of: Mapping[str, int],
         written: Sequence[Node] = (),
         stated: Mapping[EdgeType, Sequence[Stated]] | None = None,
+        bar: float = 0.0,
     ) -> None:
         """Take what the view is of.
 
@@ -291,8 +296,9 @@ class ConceptView:
             document_of: {passage: the number of its document}.
             written: the concepts that are stored, where there is no generation.
             stated: the edges that are stored, where there is no generation.
+            bar: edges of the generation that are worth less are pruned.
         """
-        self._graph, self._document_of, self._stated = graph, document_of, stated or {}
+        self._graph, self._document_of, self._stated, self._bar = graph, document_of, stated or {}, bar
         self._links: dict[EdgeType, Links] = {}
         self.documents = documents
         self.ids: Sequence[str]
@@ -329,10 +335,15 @@ class ConceptView:
     def links(self, of: EdgeType) -> Links:
         """Return the edges of a type, EXPLAINS or RELATED_TO."""
         if of not in self._links:
-            self._links[of] = self._stated_links(of) if self._graph is None else self._computed(self._graph, of)
+            links = self.unpruned(of)
+            self._links[of] = links.where(links.values(of) >= self._bar)
         return self._links[of]
 
-    def _computed(self, graph: KnowledgeGraph, of: EdgeType) -> Links:
+    def unpruned(self, of: EdgeType) -> Links:
+        """Return the edges of a type, with those that are worth less than the bar."""
+        graph = self._graph
+        if graph is None:
+            return self._stated_links(of)
         numbers = (self._document_of.get(key, -1) for key in graph.passage_ids)
         document_of = np.fromiter(numbers, dtype=np.int64, count=len(graph.passages))
         return (explanations if of is EdgeType.EXPLAINS else relatedness)(graph, document_of)

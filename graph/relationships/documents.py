@@ -280,6 +280,7 @@ def bring_in_step(
     if is_in_step(relationships, record):
         return InStep()
     with relationships.transaction():
+        relationships.take_over()
         changes = DocumentStep(relationships, record, graph, time_text(now or datetime.now(UTC))).take()
         _drop_computed(relationships, graph)
         relationships.set_note(IN_STEP_WITH, _stamp(record))

@@ -35,6 +35,7 @@ from graph.relationships.tables import (
     columns_of_edges,
     columns_of_nodes,
     create_statements,
+    create_views,
     insert_edge,
     joined_tables,
     table_of_edges,
@@ -53,6 +54,7 @@ COMPUTED = frozenset((NodeType.CONCEPT, *CONCEPT_EDGES))
 IN_STEP_WITH = "documents"
 """The note of what the documents were last brought in step with."""
 
+_BAR = "pruned below"
 _FORMAT = 1
 _NOTE_FORMAT = "INSERT INTO meta VALUES ('format', ?)"
 _STATED = {
@@ -300,7 +302,17 @@ class RelationshipRecord(InDatabase):
     @property
     def computed_state(self) -> str:
         """Another text whenever what is computed may be another; empty where nothing is."""
-        return "" if self.graph is None else f"{self.graph.commit_id} {self.note(IN_STEP_WITH)}"
+        return "" if self.graph is None else f"{self.graph.commit_id} {self.note(IN_STEP_WITH)} {self.bar}"
+
+    @property
+    def bar(self) -> float:
+        """The value below which edges of concepts are pruned, in [0, 1]; 0 prunes none."""
+        return float(self.note(_BAR) or 0)
+
+    def prune(self, below: float) -> None:
+        """Hide the edges of concepts that are worth less, now and of every later generation; 0 brings all back."""
+        with self.transaction():
+            self.set_note(_BAR, str(below))
 
     def _view(self) -> ConceptView:
         documents = self.execute("SELECT key, id FROM document ORDER BY key")
@@ -309,9 +321,15 @@ class RelationshipRecord(InDatabase):
         chunks = self.execute("SELECT id, target FROM document_chunk JOIN chunk_of ON source = key")
         document_of = {chunk: numbers[key] for chunk, key in chunks}
         if self.graph is not None:
-            return ConceptView(self.graph, ids, document_of)
+            return ConceptView(self.graph, ids, document_of, bar=self.bar)
         stated = {of: self.execute(statement) for of, statement in _STATED.items()}
         return ConceptView(None, ids, document_of, [*self.nodes(NodeType.CONCEPT)], stated)
+
+    def take_over(self) -> None:
+        """Put views in the place of the copies that a file of before holds, within a transaction."""
+        if self._db.has_table("digests"):
+            copies = [f"DROP TABLE {each}" for each in (*(of.lower() for of in reversed(VIEWS)), "digests")]
+            self._db.define([*copies, *create_views()])
 
     def see(self, graph: KnowledgeGraph) -> None:
         """Let this be the published generation."""

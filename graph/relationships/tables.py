@@ -89,6 +89,12 @@ VIEWS = {
 """Selects the nodes and edges that others tell: each chunk has a vector of its id, in the one store."""
 
 
+def create_views() -> Iterator[str]:
+    """Yield the statements that create the views of a record."""
+    for view, selected in VIEWS.items():
+        yield f"CREATE VIEW {view.lower()} AS {selected}"
+
+
 def create_statements() -> Iterator[str]:
     """Yield the statements that create every table, index and view of a record."""
     yield "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
@@ -113,8 +119,7 @@ def create_statements() -> Iterator[str]:
             )
             yield f'CREATE INDEX "{table}_by_target" ON "{table}" (target, source)'
     yield "CREATE INDEX part_of_ranked_at_target ON part_of (target, position DESC, source)"
-    for view, selected in VIEWS.items():
-        yield f"CREATE VIEW {view.lower()} AS {selected}"
+    yield from create_views()
 
 
 def _column(name: str, declared: Property) -> str:

@@ -1,4 +1,4 @@
-"""The relationship graph of a workspace, asked in Cypher."""
+"""The relationship graph of a workspace: asked in Cypher, and pruned."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from graph.errors import BadInput
+from graph.relationships.concept_view import CONCEPT_EDGES
 from graph.relationships.cypher.bolt import BoltServer
 from graph.relationships.cypher.copies import Say, open_copy
 from graph.relationships.cypher.reading import ROWS, TIMEOUT_S, CellValue, Rows
+from graph.relationships.record import RelationshipRecord
 from workflows.runtime.graph_server import configured_server
+
+_QUARTILES = (0, 25, 50, 75, 100)
 
 
 def query_graph(
@@ -69,3 +75,38 @@ def parse_parameters(pairs: Sequence[str]) -> dict[str, CellValue]:
 
 def _as_json(rows: Rows) -> dict[str, Any]:
     return {"columns": list(rows.columns), "rows": [list(row) for row in rows.rows], "cut": rows.cut}
+
+
+def graph_values(root: Path) -> dict[str, Any]:
+    """Return what the edges of concepts are worth, by type: the least value, the quartiles, the largest, those pruned.
+
+    Raises:
+        BadInput: the workspace has no relationship graph.
+    """
+    with RelationshipRecord.of(root) as record:
+        values = {of: record.concepts.unpruned(of).values(of) for of in CONCEPT_EDGES}
+        return {
+            "workspace": str(root),
+            "below": record.bar,
+            "values": [
+                {
+                    "type": of.value,
+                    "edges": len(each),
+                    "pruned": int((each < record.bar).sum()),
+                    "quartiles": np.percentile(each, _QUARTILES).round(4).tolist() if len(each) else [],
+                }
+                for of, each in values.items()
+            ],
+        }
+
+
+def prune_graph(root: Path, below: float) -> dict[str, Any]:
+    """Hide the edges of concepts that are worth less than ``below``; return what `graph_values` does.
+
+    Raises:
+        BadInput: the workspace has no relationship graph.
+        WorkspaceLocked: another process is writing.
+    """
+    with RelationshipRecord.of(root) as record:
+        record.prune(below)
+    return graph_values(root)

@@ -30,6 +30,8 @@ _COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("correct", "export"): ("correct", "list", "--out"),
     ("discover",): ("graph", "documents", "--next"),
     ("graph", "search"): ("graph", "documents"),
+    ("graph", "evaluate"): ("graph", "prune"),
+    ("graph", "restore"): ("graph", "prune", "--restore"),
     ("graph", "publish"): ("graph", "export"),
 }
 """Commands of the release before, which work for one more."""

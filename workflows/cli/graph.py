@@ -81,6 +81,32 @@ def _show_found(console: Console, matches: Mapping[str, Any]) -> None:
         console.print("No document was found")
 
 
+@graph.command()
+@command
+def prune(
+    *,
+    below: Annotated[float | None, typer.Option(help="Value below which edges are hidden.", min=0, max=1)] = None,
+    restore: Annotated[bool, typer.Option("--restore", help="Bring back all edges that were pruned.")] = False,
+    workspace: Path,
+) -> Shown:
+    """Show what the edges of concepts are worth; with --below, hide those that are worth little."""
+    from workflows.admin.graph_queries import graph_values, prune_graph
+
+    if restore and below is not None:
+        raise BadInput("Edges cannot be pruned and brought back at once", "Give either --below or --restore")
+    bar = 0.0 if restore else below
+    return Shown(graph_values(workspace) if bar is None else prune_graph(workspace, bar), _show_values)
+
+
+def _show_values(console: Console, summary: Mapping[str, Any]) -> None:
+    for each in summary["values"]:
+        values = ", ".join(f"{value:.2f}" for value in each["quartiles"]) or "none"
+        console.print(
+            f"[bold]{each['type']}[/]: {each['pruned']} of {each['edges']} edges are pruned;"
+            f" values (least, quartiles, largest): {values}"
+        )
+
+
 @graph.command("query")
 @command
 def query(

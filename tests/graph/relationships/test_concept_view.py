@@ -11,6 +11,7 @@ from graph.relationships.concept_view import CONCEPT_EDGES
 from graph.relationships.documents import relate
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, EdgeType, NodeType
+from graph.relationships.tables import VIEWS
 from graph.schema import Passage, RelationType, entity_id
 from graph.storage.workspace import Workspace
 from tests.builders import TripleParts, publish_workspace
@@ -122,3 +123,18 @@ def test_beside_a_generation_no_concept_of_others_is_taken_over(record: Relation
     assert {of: record.counts()[of] for of in ("Concept", *CONCEPT_EDGES)} == {
         of: counts[of] for of in ("Concept", *CONCEPT_EDGES)
     }
+
+
+def test_copies_in_a_file_of_before_go_and_what_people_said_stays(
+    workspace: Workspace, record: RelationshipRecord
+) -> None:
+    for view in VIEWS:
+        record.execute(f"DROP VIEW {view.lower()}")
+        record.execute(f"CREATE TABLE {view.lower()} (source INTEGER, target INTEGER, revision INTEGER)")
+    record.execute("CREATE TABLE digests (name TEXT)")
+    record.put_node(conversation("thread"))
+    say(record, "thread", "m", "Nissan")
+    record.set_note("documents", "1 of before")
+    bring_in_step(workspace)
+    assert [node.id for node in record.nodes(NodeType.VECTOR)] == ["datsun", "nissan"]
+    assert len(list(record.edges(EdgeType.MENTIONS, NodeType.MESSAGE, NodeType.CONCEPT))) == 1
