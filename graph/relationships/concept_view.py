@@ -85,7 +85,7 @@ class Links:
     confidence: Doubles
 
     def values(self, of: EdgeType) -> Doubles:
-        """Return what each edge is worth, in [0, 1]: confidence times relevance, or times n / (n + 1) of n documents."""
+        """Return what each edge is worth, in [0, 1]: confidence times relevance, or n / (n + 1) of n documents."""
         return self.confidence * (self.weights if of is EdgeType.EXPLAINS else self.weights / (self.weights + 1.0))
 
     def where(self, kept: Marks) -> Links:
