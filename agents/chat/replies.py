@@ -175,7 +175,6 @@ LEAST = -9999.0
 
 _MAX_REASONS = 3
 _OPENS, _CLOSES = "<think>", "</think>"
-_BEGUN = re.compile(r"<(?:/?t?|/?th|/?thi|/?thin|/?think)\Z")
 
 
 def parse_object(text: str, schema: type[T]) -> T:
@@ -214,26 +213,24 @@ def without_thinking(text: str) -> str:
     Raises:
         MalformedReply: the reply starts to think and never ends, or says more than `MAX_SPOKEN_CHARACTERS`.
     """
-    spoken = _spoken(text)[0].strip()
-    if spoken.startswith(_OPENS):
+    body = _without_blocks(text).strip()
+    if body.startswith(_OPENS):
         raise MalformedReply("The reply never ends its <think> block", text)
+    thought, closed, rest = body.partition(_CLOSES)
+    spoken = rest.strip() if closed and _OPENS not in thought else body
     if len(spoken) > MAX_SPOKEN_CHARACTERS:
         raise MalformedReply(f"The reply says more than {MAX_SPOKEN_CHARACTERS:,} characters", text)
     return spoken
 
 
-def _spoken(text: str) -> tuple[str, bool]:
-    """A text less all thinking that ends, and whether the opening tag of its first thinking is missing."""
-    *ended, rest = text.split(_CLOSES)
-    spoken: list[str] = []
-    swallowed = False
-    for part in ended:
-        words, opens, _ = part.partition(_OPENS)
-        if not opens and not swallowed:
-            swallowed, words = True, ""
-            spoken.clear()
-        spoken.append(words)
-    return "".join([*spoken, rest]), swallowed
+def _without_blocks(text: str) -> str:
+    """A text without what stands between opening and closing tags; a block that never ends stays."""
+    spoken = []
+    done = 0
+    while (start := text.find(_OPENS, done)) >= 0 and (end := text.find(_CLOSES, start)) >= 0:
+        spoken.append(text[done:start])
+        done = end + len(_CLOSES)
+    return "".join(spoken) + text[done:]
 
 
 class ThinkFilter:
@@ -249,20 +246,51 @@ class ThinkFilter:
 
     def __init__(self, *, thinks_first: bool = False) -> None:
         """With ``thinks_first``, show nothing before a closing tag: for servers known to swallow the opening one."""
-        self.swallowed = thinks_first
-        self._text = _OPENS if thinks_first else ""
-        self._shown = 0
+        self.swallowed = False
+        self._hidden = thinks_first
+        self._thinking = False
+        self._held = ""
+        self._space: list[str] = []
+        self._shown = False
 
     def feed(self, piece: str) -> str:
         """Take the next piece; return what is known to be spoken by now and was not returned before."""
-        self._text += piece
-        begun = _BEGUN.search(self._text)
-        spoken, swallowed = _spoken(self._text[: begun.start()] if begun else self._text)
-        if swallowed and not self.swallowed:
-            self.swallowed, self._shown = True, 0
-        spoken = spoken.partition(_OPENS)[0].strip()
-        words, self._shown = spoken[self._shown :], len(spoken)
+        text, self._held = self._held + piece, ""
+        spoken: list[str] = []
+        done = 0
+        while done < len(text):
+            tags = (_CLOSES,) if self._thinking else (_OPENS,) if self.swallowed else (_OPENS, _CLOSES)
+            at, tag = min(((at, tag) for tag in tags if (at := text.find(tag, done)) >= 0), default=(-1, ""))
+            if at < 0:
+                settled = len(text) - _begun(text[done:], tags)
+                spoken += () if self._thinking else (text[done:settled],)
+                self._held = text[settled:]
+                break
+            if tag == _OPENS:
+                spoken.append(text[done:at])
+            elif not self._thinking:
+                self.swallowed, self._hidden, self._shown = True, False, False
+                self._space.clear()
+                spoken.clear()
+            self._thinking = tag == _OPENS
+            done = at + len(tag)
+        return "" if self._hidden else self._stripped("".join(spoken))
+
+    def _stripped(self, spoken: str) -> str:
+        """Leave out the first white space, and hold back what may be the last."""
+        end = len(spoken.rstrip())
+        if not end:
+            self._space += (spoken,) if self._shown else ()
+            return ""
+        words = "".join((*self._space, spoken[:end])) if self._shown else spoken[:end].lstrip()
+        self._space = [spoken[end:]]
+        self._shown = True
         return words
+
+
+def _begun(text: str, tags: tuple[str, ...]) -> int:
+    """How many characters at the text's end may be the beginning of a tag."""
+    return max(length for tag in tags for length in range(len(tag)) if text.endswith(tag[:length]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -370,9 +370,10 @@ def checked(console: Console, result: Mapping[str, Any]) -> None:
 
 
 def doctor(console: Console, result: Mapping[str, Any]) -> None:
-    """Print the findings on a workspace; after a repair, also those before it and the steps taken."""
-    for step in result.get("done", ()):
-        console.print(f"[bold]→[/] {escape(step)}")
+    """Print the findings on a workspace; after a repair, also the steps taken."""
+    if "done" in result:
+        for step in result["done"] or ["Nothing was done"]:
+            console.print(f"[bold]→[/] {escape(step)}")
     for finding in result["findings"]:
         _finding(console, finding)
     _finding(console, {**result["chat_model"], "check": "chat model", "repairable": False, "examples": ()})

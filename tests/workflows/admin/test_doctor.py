@@ -89,13 +89,13 @@ def test_problems_exit_with_4_and_are_told_with_what_repairs_them_if_anything_do
     assert "mara index" in report.out
 
 
-def test_a_repair_tells_what_was_wrong_what_was_done_and_what_is_now(doctor: Doctor, root: Path) -> None:
+def test_a_repair_tells_what_was_done_and_what_is_now(doctor: Doctor, root: Path) -> None:
     shutil.copytree(root, root.with_name("other"))
     for place in (root, root.with_name("other")):
         (place / "CURRENT").unlink()
     shown = doctor(root, "--repair")
     assert shown.code == 0
-    assert shown.out.index("✗ published generation") < shown.out.index("→ Derived") < shown.out.index("is in order")
+    assert shown.out.index("→ Derived") < shown.out.index("is in order")
     printed = doctor(root.with_name("other"), "--repair", "--json").json
     assert printed["ok"] is True
     assert printed["before"]["ok"] is False

@@ -16,7 +16,7 @@ def test_bad_input_is_told_in_json_and_exits_with_2(mara: Mara) -> None:
         (["ask", ""], "BadInput", "empty"),
         (["ask", "q" * 100_000], "BadInput", "100,000 characters"),
         (["ask", "x", "--top-k", "0"], "BadInput", "--top-k: Input should be greater than or equal to 1"),
-        (["ask", "x", "--set", "n=1"], "BadInput", "workflow mara has no setting --set n"),
+        (["ask", "x", "--set", "n=1"], "BadInput", "--set n is not known"),
         (["ask", "x", "--set", "engine=fast"], "BadInput", "--set walk.engine: Input should be"),
         (["ask", "x", "--where", "tenant"], "BadInput", "'tenant' is no condition"),
         (["ask", "x", "--where", "t=a", "--where", "t=b"], "BadInput", "two values"),
