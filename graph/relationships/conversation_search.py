@@ -90,7 +90,7 @@ def conversation_search(
     k: int = 5,
     sight: Sight | None = None,
 ) -> list[RelevantDocument]:
-    """Return the best ``k`` documents by 0.7 x similarity + 0.3 x concept relevance (003), ties by id.
+    """Return the best ``k`` documents by 0.7 x similarity + 0.3 x concept relevance, ties by id.
 
     A document without a concept of the conversation counts by its similarity alone, and a conversation that is not
     there, or mentions nothing, changes no order.
@@ -165,7 +165,7 @@ def with_thread_seeds(seeds: Mapping[int, float], thread: Mapping[int, float], s
 def with_thread_relevance(
     ranking: Sequence[tuple[str, float]], relevance: Mapping[str, float], share: float
 ) -> list[tuple[int, float]]:
-    """Return a ranking by (1 - share) x score + share x relevance: 003's mix, over the scores of any mode.
+    """Return a ranking by (1 - share) x score + share x relevance, over the scores of any mode.
 
     Args:
         ranking: (document, score) of each passage, best first; scores are scaled to [0, 1].

@@ -1,4 +1,4 @@
-"""Documents to read next: one or two concept steps away from what somebody asked for or read (003).
+"""Documents to read next: one or two concept steps away from what somebody asked for or read.
 
 From the seed concepts the search follows RELATED_TO once and twice; the documents that explain a concept so reached
 count by how many of them they explain, a way through a concept that many documents explain for less. A viewed document

@@ -74,7 +74,7 @@ def is_address(path: str) -> bool:
 
 
 def source_id(uri: str) -> str:
-    """Return the id of the source at an address or path: the first 16 digits of its SHA-256 (003)."""
+    """Return the id of the source at an address or path: the first 16 digits of its SHA-256."""
     return hashlib.sha256(uri.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_DIGITS]
 
 

@@ -33,7 +33,7 @@ class NodeType(StrEnum):
     VECTOR_STORE = "VectorStore"
     """The search index that vectors are stored in: one for each embedding model."""
     MESSAGE = "Message"
-    """A question or an answer; 003 calls it Interaction as well.
+    """A question or an answer, also called an interaction.
 
     ``understood`` is a question as it was completed, ``kind`` what an answer is, ``cited`` the numbers and ids of the
     passages that it cites, as JSON: REFERENCES go with the passages that are removed, and this does not.

@@ -25,7 +25,7 @@ _LOCK = "graph-server.lock"
 _LOCK_S = 30.0
 _IDENTITY = "copied_as"
 _EXTRA_LABELS = {NodeType.MESSAGE: ":`Interaction`"}
-"""Labels beside its type that a node has on a server: 003 calls a message an interaction as well."""
+"""Labels beside its type that a node has on a server: a message is an interaction as well."""
 
 
 @dataclass(frozen=True, slots=True)
