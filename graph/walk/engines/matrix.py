@@ -1,7 +1,7 @@
 """The engine ``matrix``: power iteration with one sparse pattern for all questions, accelerated, and with a bound.
 
-The published A = Σ w_r M_r is never built. The pattern of the arcs stands once; a question brings one multiplication of the
-weights by the factors of their kinds, and its degrees are one small product of the degrees by kind.
+The published A = Σ w_r M_r is never built. The pattern of the arcs stands once; a question brings one multiplication of
+the weights by the factors of their kinds, and its degrees are one small product of the degrees by kind.
 
 A walk on undirected edges has real eigenvalues, and a directed one nearly so: then steps that go farther than the plain
 iteration, and keep some of their last direction (second-order Richardson, Golub and Varga 1961), take half as many
