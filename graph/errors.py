@@ -9,7 +9,7 @@ import errno
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Literal
 
 
@@ -62,6 +62,21 @@ class MissingEndpoint(BadInput):
 
 class DependencyMissing(BadInput):
     """An optional package is needed for what was asked and is not installed."""
+
+
+@contextmanager
+def needs(extra: str, what: str) -> Iterator[None]:
+    """Import packages of an extra within the block. Raises DependencyMissing where one cannot be loaded.
+
+    Args:
+        extra: of mara's package.
+        what: needs them.
+    """
+    try:
+        yield
+    except ImportError as fault:
+        hint = f"Install them: pip install 'mara-rag[{extra}]'"
+        raise DependencyMissing(f"{what} needs packages that cannot be loaded ({fault})", hint) from fault
 
 
 class NoAccess(MaraError):

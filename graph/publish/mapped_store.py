@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.columns import expect_scattered_reads, load_array
-from graph.errors import DependencyMissing
+from graph.errors import needs
 from graph.publish.vector_store import COLLECTIONS, Hits, Numbers, OpenCost, Place, Vector, Vectors, damaged, size_of
 
 COMPARED_ONE_BY_ONE = 10_000
@@ -216,13 +216,8 @@ def load_faiss() -> Any:
     Raises:
         DependencyMissing: it is not installed.
     """
-    try:
+    with needs("large", "A large set of vectors in mapped files"):
         import faiss
-    except ImportError as fault:
-        raise DependencyMissing(
-            f"Vectors that are mapped from files need faiss, which cannot be loaded ({fault})",
-            "Install it: pip install 'mara-rag[large]'",
-        ) from fault
     # The number is kept for each thread that calls.
     faiss.omp_set_num_threads(1)
     return faiss

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from graph.errors import (
     BadInput,
-    DependencyMissing,
     MaraError,
     OutOfResources,
     RecordUnavailable,
     WorkspaceDamaged,
     WorkspaceLocked,
     disk_full,
+    needs,
     shortage_behind,
 )
 from graph.storage import database
@@ -277,13 +277,8 @@ def new_schema(place: Place) -> Iterator[PostgresDatabase | None]:
 
 def connected(url: str) -> Connection[Any]:
     """Return a connection in autocommit mode; raises as `PostgresDatabase` does."""
-    try:
+    with needs("postgres", RECORD_URL_VARIABLE):
         import psycopg
-    except ImportError as fault:
-        raise DependencyMissing(
-            f"{RECORD_URL_VARIABLE} needs psycopg, which is not installed",
-            "Install it: `pip install 'mara-rag[postgres]'`",
-        ) from fault
     try:
         parts = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.Error:

@@ -33,7 +33,7 @@ from pydantic import (
 )
 
 from graph.environment import environment
-from graph.errors import BadInput, DependencyMissing, NoAccess
+from graph.errors import BadInput, NoAccess, needs
 from graph.metadata_filter import read_conditions
 from graph.storage.workspace import is_workspace_name
 from workflows.access.tokens import ASK, CLAIMS, is_claim, names_claims, with_samples
@@ -223,10 +223,6 @@ def _text_of(path: Path, which: str) -> str:
 
 
 def _pyjwt() -> Any:
-    try:
+    with needs("auth", "A server that takes tokens"):
         import jwt
-    except ImportError as fault:
-        raise DependencyMissing(
-            f"Tokens need the package PyJWT ({fault})", "Install it with: pip install 'mara-rag[auth]'"
-        ) from fault
     return jwt

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from graph.errors import BadInput, DependencyMissing, ServiceUnavailable, WorkspaceMissing
+from graph.errors import BadInput, ServiceUnavailable, WorkspaceMissing, needs
 from graph.metadata_filter import parse_where
 from workflows.cli.command import Shown, command, default_group, publish_interrupted, say
 from workflows.cli.options import WhereOption, asking_settings, path_option, text_option
@@ -46,20 +46,15 @@ def serve_page(
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Serve a page in the browser to talk to a workspace."""
-    try:
-        import workflows.serving.page.app  # noqa: F401 - what it needs is missed at once
+    with needs("serve", "The page"):
+        import nh3  # noqa: F401 - what an answer needs is missed at once
+
+        import workflows.serving.page.app  # noqa: F401
         from workflows.serving.guard import is_local
-        from workflows.serving.page.markdown import check_installed
         from workflows.serving.page.workers import Served
         from workflows.serving.page.workers import serve as serve_site
-    except ImportError as fault:
-        raise DependencyMissing(
-            f"The page needs packages that are not installed ({fault})",
-            "Install them with: pip install 'mara-rag[serve]'",
-        ) from fault
     from graph.storage.workspace import Workspace
 
-    check_installed()
     publish_interrupted(workspace)
     if conversations and conversations.is_file():
         raise BadInput(f"{conversations} is a file", "Name a folder, and move the file into it as conversations.sqlite")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from graph.endpoints.address import Address
 from graph.environment import environment, set_variables
-from graph.errors import BadInput, DependencyMissing
+from graph.errors import BadInput, needs
 
 if TYPE_CHECKING:
     from langsmith import Client
@@ -138,16 +138,11 @@ def open_collector() -> TracerProvider:
         DependencyMissing: the packages are not installed.
     """
     collector_address()
-    try:
+    with needs("otel", "Tracing to OpenTelemetry"):
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import SERVICE_NAME, Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ImportError as fault:
-        raise DependencyMissing(
-            f"Traces to OpenTelemetry need packages that cannot be loaded ({fault})",
-            "Install them: pip install 'mara-rag[otel]'",
-        ) from fault
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
     set_variables({"OTEL_EXPORTER_OTLP_TIMEOUT": environment().otel_exporter_otlp_timeout or str(_TIMEOUT_S)})
     name = environment().otel_service_name or "mara"

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from agents.roles import Turn
-from graph.errors import BadInput, DependencyMissing, MaraError
+from graph.errors import BadInput, MaraError, needs
 from graph.metadata_filter import narrowed
 from graph.retrieve.modes import Mode
 from graph.server_clients import without_folders
@@ -28,16 +28,12 @@ from workflows.runtime.visibility import check_keys
 from workflows.states.records import UsageRecord
 from workflows.streaming import Answered, NodeStarted, aask_stream
 
-try:
+with needs("mcp", "The MCP server"):
     from mcp.server.mcpserver import Context as Client
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.server.mcpserver.tools import Tool
     from mcp.types import ToolAnnotations
-except ImportError as fault:
-    raise DependencyMissing(
-        f"The MCP server needs the package mcp ({fault})", "Install it with: pip install 'mara-rag[mcp]'"
-    ) from fault
 
 INSTRUCTIONS = (
     "Answers and passages from one collection of documents. `ask` gives a cited answer, `retrieve` the passages alone."

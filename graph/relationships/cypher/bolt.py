@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from graph.endpoints.address import address_parts, unreadable
 from graph.environment import environment
-from graph.errors import BadInput, DependencyMissing, GraphUnavailable, faults_behind
+from graph.errors import BadInput, GraphUnavailable, faults_behind, needs
 from graph.relationships.cypher.reading import CellValue, Queryable, Rows, took_too_long
 from graph.relationships.schema import NODES
 
@@ -177,12 +177,8 @@ class BoltServer(Queryable):
 
 
 def _driver() -> Any:
-    try:
+    with needs("graph", "A graph server"):
         import neo4j
-    except ImportError as fault:
-        raise DependencyMissing(
-            "A graph server is reached with the package neo4j", "Install it with: pip install 'mara-rag[graph]'"
-        ) from fault
     return neo4j
 
 

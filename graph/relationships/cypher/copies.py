@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from graph.errors import BadInput, DependencyMissing, WorkspaceDamaged
+from graph.errors import BadInput, WorkspaceDamaged, needs
 from graph.relationships.cypher.reading import CellValue, Queryable, Rows, took_too_long
 from graph.relationships.exchange import STAMP_LABEL, Table, tables
 from graph.relationships.record import RelationshipRecord
@@ -204,12 +204,8 @@ def _open_database(path: Path, *, read_only: bool) -> ladybug.Database:
 
 def package() -> Any:
     """Return the package `ladybug`. Raises DependencyMissing where it is not installed."""
-    try:
+    with needs("graph", "Cypher without a server"):
         import ladybug
-    except ImportError as fault:
-        raise DependencyMissing(
-            "Cypher without a server needs the package ladybug", "Install it with: pip install 'mara-rag[graph]'"
-        ) from fault
     return ladybug
 
 

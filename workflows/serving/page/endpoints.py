@@ -17,7 +17,7 @@ from typing import Any
 from starlette.responses import Response, StreamingResponse
 
 from agents.roles import Turn
-from graph.errors import BadInput
+from graph.errors import BadInput, needs
 from graph.metadata_filter import askable_keys
 from graph.relationships.conversations import view_of
 from graph.relationships.history import record_view
@@ -38,7 +38,6 @@ from workflows.runtime.own_run import Brake, braked
 from workflows.runtime.resources import open_run, open_workspace_index
 from workflows.serving.metrics import CONTENT_TYPE
 from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, indexed
-from workflows.serving.page.markdown import check_installed
 from workflows.serving.page.reading import found_in_turn, seen_passage
 from workflows.serving.page.requests import Asked
 from workflows.serving.page.runs import Question
@@ -69,7 +68,8 @@ def setup(asked: Asked) -> dict[str, Any]:
     """Return what the page needs to know before anything else."""
     from workflows.runtime.resources import chat_model_name
 
-    check_installed()
+    with needs("serve", "The page"):
+        import nh3  # noqa: F401 - what an answer needs is missed at once
     site, identity = asked.site, asked.identity
     return {
         "version": version("mara-rag"),

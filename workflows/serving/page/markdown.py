@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Mapping
 from functools import cache
-from importlib.util import find_spec
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 from agents.answers.citations import CITATION, MARK, parse_citations, without_half_citation
-from graph.errors import DependencyMissing
 from workflows.output.printable import visible
 
 if TYPE_CHECKING:
@@ -36,16 +34,6 @@ _ATTRIBUTES = {
     "td": {"align"},
     "button": {"type", "class", "data-number", "aria-label"},
 }
-
-
-def check_installed() -> None:
-    """Raise DependencyMissing where answers cannot be shown for want of a package."""
-    missing = [name for name in ("markdown_it", "nh3") if find_spec(name) is None]
-    if missing:
-        raise DependencyMissing(
-            f"The page needs packages that are not installed ({', '.join(missing)})",
-            "Install them with: pip install 'mara-rag[serve]'",
-        )
 
 
 def to_html(answer: str, titles: Mapping[int, str] | None = None, marks: Mapping[int, int] | None = None) -> str:
