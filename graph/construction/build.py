@@ -64,7 +64,7 @@ from graph.construction.knowledge_graph import (
 )
 from graph.construction.near_names import KEPT, PAIR, may_have_synonyms, near_pairs
 from graph.construction.shards import Shard, keep_smallest, shard_size, shards_of, vectors_made_with
-from graph.construction.spellings import CorrectedNames, SpellingTree, most_given, write_spellings
+from graph.construction.spellings import CorrectedNames, KnownSpellings, most_given, write_spellings
 from graph.corrections.apply import Corrections
 from graph.embedding.embeddings import understanding_of
 from graph.own_types import OwnTypes
@@ -163,7 +163,7 @@ class Build:
         begin("links")
         for index in range(len(self._shards)):
             self.link(index)
-        self.__dict__.pop("_tree", None)
+        self.__dict__.pop("_spellings", None)
         begin("counts")
         self._count()
         begin("synonyms")
@@ -217,8 +217,8 @@ class Build:
         return CorrectedNames(self._corrections)
 
     @cached_property
-    def _tree(self) -> SpellingTree:
-        return SpellingTree(self._whole)
+    def _spellings(self) -> KnownSpellings:
+        return KnownSpellings(Columns(self.folder))
 
     def _prune(self, cache: Path) -> None:
         """Remove what was read of passages that are no more."""
@@ -252,7 +252,7 @@ class Build:
             for run in runs:
                 entities.append_table(run.texts("entities"))
                 eligible.append(run.array("eligible"))
-        write_spellings(merged_runs(runs, "spelled"), self.folder, self._whole)
+        write_spellings(merged_runs(runs, "spelled"), self.folder)
         with (
             TextWriter(self.folder, "aliases") as texts,
             ArrayWriter(self.folder / "alias_entities.npy", np.int32) as of,
@@ -354,7 +354,7 @@ class Build:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
         """Return the entities that text spells out: in which passage, from which token to which, and which."""
         words = said.strings("words")
-        matches = self._tree.find(self._tree.numbers(words)[tokens["word"]], bounds)
+        matches = self._spellings.find([words[word] for word in tokens["word"].tolist()], bounds)
         lists = Columns(self.folder)
         starts, values = (lists.array(f"spellings.numbers.{name}") for name in ("starts", "values"))
         first = starts[matches.spellings].astype(np.int64)

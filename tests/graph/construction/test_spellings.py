@@ -1,4 +1,4 @@
-"""The tree of spellings finds what a matcher with dictionaries finds."""
+"""The spellings of a generation are found in many texts as a matcher finds them in one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.construction.columns import Columns
-from graph.construction.spellings import SpellingTree, write_spellings
+from graph.construction.spellings import KnownSpellings, write_spellings
 from graph.text import NameMatcher
 
 WORDS = ["ada", "bob", "cyd", "日", "x1"]
@@ -27,10 +27,9 @@ def test_any_texts(known: set[str], corpus: Sequence[Sequence[str]]) -> None:
     names = [spelled for spelled in sorted(known) if len(spelled.replace(" ", "")) > 2]
     matcher = NameMatcher.of((name, number) for number, name in enumerate(names))
     with TemporaryDirectory() as folder:
-        write_spellings([(name, number) for number, name in enumerate(names)], Path(folder), Columns(Path(folder)))
-        tree = SpellingTree(Columns(Path(folder)))
+        write_spellings([(name, number) for number, name in enumerate(names)], Path(folder))
         bounds = np.cumsum([0, *map(len, corpus)], dtype=np.int64)
-        found = tree.find(tree.numbers(word for text in corpus for word in text), bounds)
+        found = KnownSpellings(Columns(Path(folder))).find([word for text in corpus for word in text], bounds)
     by_text: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for start, length, spelling in zip(*(column.tolist() for column in found), strict=True):
         place = int(np.searchsorted(bounds, start, side="right")) - 1
