@@ -1,25 +1,29 @@
-"""Correcting the graph of a workspace: corrections made, undone, listed, exported and imported, as plain values."""
+"""Correcting the graph of a workspace: corrections proposed, made, undone, listed, exported and imported."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from graph.construction.edges import IS_SYNONYM_KIND
+from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.corrections import kinds
 from graph.corrections.apply import Corrections, Stated
 from graph.embedding.embeddings import configured_embedder
 from graph.environment import refresh_environment
 from graph.errors import BadInput
 from graph.publish.derive import publish
-from graph.schema import ENTITY_RELATIONS, Fact
+from graph.review.proposals import LEAST_SCORE, Review
+from graph.schema import ENTITY_RELATIONS, Fact, entity_id
 from graph.storage.correcting import Plan, Restated, plan_corrections, plan_undoing
 from graph.storage.record import Record, declared_types
 from graph.storage.workspace import Workspace
 from graph.taxonomy import fact_type_of, type_triple
+from workflows.admin.inspection import published_graph
 from workflows.indexing_run.relating import related_if_there
 
 _EXAMPLES = 10
@@ -156,6 +160,34 @@ def pinned(root: Path, text: str, passage: str, relation: str = "") -> kinds.Pin
     return kinds.Pin(fact, passage)
 
 
+def review_names(root: Path, limit: int = 20, least: float = LEAST_SCORE) -> dict[str, Any]:
+    """Return proposals to merge names, the likeliest first; nothing is written.
+
+    Pairs that are kept apart are left out; merged ones are one name already.
+
+    Args:
+        root: the workspace.
+        limit: how many, at most.
+        least: the score from which on a pair is proposed, 0 to 1.
+
+    Raises:
+        WorkspaceMissing: there is no workspace, or it is empty.
+        WorkspaceDamaged: it cannot be read.
+        WorkspaceLocked: no generation can be read, and another process is writing.
+    """
+    refresh_environment()
+    with published_graph(root) as (record, graph):
+        corrections = Corrections(record.corrections())
+        review = Review(graph, _near_names(graph), corrections.kept_apart())
+        merges = review.merges(least)
+        return {
+            "workspace": str(root),
+            "generation": graph.generation,
+            "merges": [asdict(each) for each in merges[:limit]],
+            "of_merges": len(merges),
+        }
+
+
 def _carry_out(root: Path, plan_of: Callable[[Record], Plan], *, dry_run: bool) -> dict[str, Any]:
     refresh_environment()
     workspace = Workspace(root)
@@ -257,3 +289,12 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
             raise BadInput(f"{path.name}, line {number}: {message}", hint) from fault
         rows.append(row)
     return rows
+
+
+def _near_names(graph: KnowledgeGraph) -> list[tuple[str, str, float]]:
+    """Return (name id, name id, cosine) of names with near vectors."""
+    ids = [entity_id(name) for name in graph.entity_names]
+    edges = graph.edges
+    near = IS_SYNONYM_KIND[edges.kind]
+    columns = (column[near].tolist() for column in (edges.source, edges.target, edges.weight))
+    return [(ids[a], ids[b], weight) for a, b, weight in zip(*columns, strict=True)]

@@ -222,7 +222,7 @@ def review(
     least: Annotated[float, typer.Option(min=0, max=1, help="Least score of names that may be one.")] = 0.5,
 ) -> Shown:
     """Propose names that may be one, with the evidence for and against."""
-    from workflows.admin.review import review_names
+    from workflows.admin.corrections import review_names
 
     return Shown(review_names(workspace, limit, least), _show_proposals)
 

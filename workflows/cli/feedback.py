@@ -39,7 +39,7 @@ def feedback(
     ] = False,
 ) -> Shown:
     """Record which passages helped to answer a question, for `mara tune` to learn from."""
-    import workflows.tuning.marks_of_runs as marks
+    from workflows.tuning import tune as marks
 
     asked, passages = question or "", passage or []
     marking = bool(asked and passages) and not forget

@@ -107,11 +107,7 @@ class Order:
     restart: bool = False
 
 
-def evaluate(
-    order: Order,
-    progress: Progress = lambda stage, done, total: None,
-    tell: Callable[[Answered], None] = lambda answered: None,
-) -> Run:
+def evaluate(order: Order, progress: Progress = lambda stage, done, total: None) -> Run:
     """Ask what is still to be asked, write the run's files and return them.
 
     A question that fails for a reason of its own is recorded as failed. One that a model or a server failed is asked
@@ -120,7 +116,6 @@ def evaluate(
     Args:
         order: what is to be run.
         progress: is told a system, how many questions it has answered, and how many there are.
-        tell: is given each new answer, from any thread.
 
     Raises:
         BadInput: the questions, systems or folder cannot be used, or the run began otherwise.
@@ -160,7 +155,7 @@ def evaluate(
         baseline = baseline_of(settings["systems"], order.baseline)
         folder.begin(settings)
         askers = [Asker(system, index.graph.generation, order.seed, order.retrieval_only) for system in systems]
-        rounds = [_round(asker, asked, folder, order.concurrency, tell) for asker in askers]
+        rounds = [_round(asker, asked, folder, order.concurrency) for asker in askers]
         ask_rounds(folder, rounds, progress)
         _finish(folder, rounds, order.prices, baseline)
     run = load_run(order.out)
@@ -169,19 +164,13 @@ def evaluate(
 
 
 def _round(
-    asker: Asker,
-    questions: Sequence[GoldQuestion],
-    folder: RunFolder,
-    concurrency: int | None,
-    tell: Callable[[Answered], None],
+    asker: Asker, questions: Sequence[GoldQuestion], folder: RunFolder, concurrency: int | None
 ) -> Round[GoldQuestion]:
     """Return the round of one system."""
     system = asker.system
 
     def ask(question: GoldQuestion) -> tuple[Answered, ServiceUnavailable | None]:
-        answered, fault = asker.ask(question, folder.answered.get((system.name, question.asked.id)))
-        tell(answered)
-        return answered, fault
+        return asker.ask(question, folder.answered.get((system.name, question.asked.id)))
 
     return Round(
         system.name,

@@ -14,7 +14,7 @@ from graph.storage.marks import Mark, MarkKind, read_marks
 from graph.storage.workspace import Workspace
 from tests.builders import passage_of, publish_workspace
 from tests.workflows.evaluation import compared_rows
-from workflows.tuning.marks_of_runs import forget, list_marks, record_mark, record_run
+from workflows.tuning.tune import forget, list_marks, record_mark, record_run
 
 GOLD, CITED, PERSON = MarkKind
 RIVER, LAKE = "Which river?", "Which lake?"
