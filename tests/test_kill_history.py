@@ -21,7 +21,7 @@ _STEPS = (
     Step("graph/relationships/history.py", "_create"),
     Step("graph/relationships/history.py", "_append"),
     Step("graph/relationships/history.py", "_append", 2),
-    Step("graph/relationships/history.py", "_write_mentions"),
+    Step("graph/relationships/record.py", "link_all"),
     Step("graph/relationships/history.py", "_write_references"),
     Step("graph/relationships/history.py", "track_user_viewed_document"),
     Step("graph/relationships/record.py", "set_note"),

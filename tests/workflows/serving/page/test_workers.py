@@ -137,7 +137,7 @@ def test_a_worker_that_is_killed_is_replaced_and_what_it_counted_stays(server: S
     assert workers[1] in server.workers()
     assert asked(server.figures()) == before + 1
     assert server.process.stderr
-    assert server.process.stderr.readline() == (f"Worker {workers[0]} ended (signal 9): another takes its place\n")
+    assert server.process.stderr.readline() == (f"Worker {workers[0]} ended (exit code -9): another takes its place\n")
 
 
 def test_a_generation_published_under_questions_is_picked_up_and_none_of_them_fails(
