@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graph.embedding.embeddings import check_dimension
 from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.sight import Sight, named_document
@@ -49,6 +50,43 @@ class RelevantDocument:
     concepts: int
     relevance: float
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class NearChunk:
+    """A chunk that a search by vector found.
+
+    Attributes:
+        distance: 1 - similarity.
+        similarity: the cosine, in [-1, 1].
+    """
+
+    id: str
+    content: str
+    distance: float
+    similarity: float
+
+
+def search_chunks(record: RelationshipRecord, vector: Sequence[float], k: int = 5) -> list[NearChunk]:
+    """Return the ``k`` chunks nearest to a vector, nearest first, ties by id.
+
+    Raises:
+        BadInput: the vector has no direction, or there is no published generation.
+        EmbeddingMismatch: the vectors of the published generation have another dimension.
+    """
+    graph, wanted = record.graph, np.asarray(vector, dtype=np.float32)
+    if graph is None:
+        raise BadInput("The workspace holds no vectors", "Index documents into it: `mara index`")
+    check_dimension(wanted, graph.passage_vectors.shape[1])
+    length = np.linalg.norm(wanted)
+    if not 0 < length < np.inf:
+        raise BadInput("The vector has no direction", "Give finite numbers that are not all 0")
+    cosines = graph.passage_vectors @ (wanted / length)
+    nearest = sorted(range(len(cosines)), key=lambda row: (-cosines[row], graph.passage_ids[row]))[:k]
+    return [
+        NearChunk(graph.passage_ids[row], graph.passages[row].text, 1 - cosines.item(row), cosines.item(row))
+        for row in nearest
+    ]
 
 
 def documents_of_thread(record: RelationshipRecord, conversation_id: str, sight: Sight | None = None) -> dict[str, int]:

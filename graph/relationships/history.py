@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import fmean
+from uuid import uuid4
 
 from graph.errors import MissingEndpoint, NotInSchema
 from graph.relationships.concepts import ConceptExtractor
@@ -161,6 +162,34 @@ def record_turn(
         if done.viewed and not done.question:
             record.set_note(*_last_viewing(turn))
     return done
+
+
+def add_message_with_references(
+    record: RelationshipRecord,
+    conversation: str,
+    content: str,
+    role: str,
+    documents: Sequence[str] = (),
+    extractor: ConceptExtractor | None = None,
+    *,
+    message_id: str = "",
+) -> str:
+    """Add a message to the end of a conversation, which it begins where there is none; return the message's id.
+
+    It references the documents, numbered from 1, and mentions the concepts that the extractor finds in it. A message
+    that is there is left as it is. Raises MissingEndpoint where a document is not there; then nothing is written.
+    """
+    key = message_id or f"message-{uuid4().hex}"
+    message = (NodeType.MESSAGE, key)
+    with record.transaction():
+        if record.node(*message) is not None:
+            return key
+        _append(record, conversation, key, {"role": role, "content": content, "created_at": now()})
+        for number, document in enumerate(dict.fromkeys(documents), start=1):
+            record.link(Edge(EdgeType.REFERENCES, message, (NodeType.DOCUMENT, document), {"number": number}))
+        for concept, sure in (extractor.concepts_in(content) if extractor else {}).items():
+            record.link(Edge(EdgeType.MENTIONS, message, (NodeType.CONCEPT, concept), {"confidence": sure}))
+    return key
 
 
 def track_user_viewed_document(

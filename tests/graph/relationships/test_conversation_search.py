@@ -1,15 +1,23 @@
-"""Conversation-aware search (003): the mix of similarity and concepts, on a graph worked out by hand."""
+"""Conversation-aware search: the mix of similarity and concepts, on a graph worked out by hand."""
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
-from graph.errors import BadInput
-from graph.relationships.conversation_search import conversation_search, documents_of_thread, thread_concepts
+from graph.errors import BadInput, EmbeddingMismatch
+from graph.relationships.conversation_search import (
+    conversation_search,
+    documents_of_thread,
+    search_chunks,
+    thread_concepts,
+)
 from graph.relationships.record import RelationshipRecord
 from graph.schema import entity_id
+from graph.storage.workspace import Workspace
+from tests.builders import passage_of, publish_workspace
 from tests.graph.relationships.small_graph import conversation, small_record
 
 SIMILARITIES = {"d-plain": 0.9, "d-nissan": 0.8, "d-alliance": 0.5, "d-renault": 0.6, "d-port": 0.1, "d-silk": 0.05}
@@ -54,3 +62,23 @@ class TestSearching:
                 conversation_search(record, "thread", {"d-plain": similarity})
         with pytest.raises(BadInput, match="0 documents"):
             conversation_search(record, "thread", SIMILARITIES, k=0)
+
+
+def test_the_chunks_nearest_to_a_vector_are_found(tmp_path: Path, record: RelationshipRecord) -> None:
+    workspace: Workspace = publish_workspace(tmp_path, [passage_of(f"p{n}", f"T{n}", f"Text {n}.") for n in range(3)])
+    with workspace.open_record() as passages:
+        vectors = {entry.passage.id: entry.vector.astype(float) for entry in passages.entries()}
+    wanted = vectors["p1"]
+    best = sorted(vectors, key=lambda key: (-(vectors[key] @ wanted), key))[:2]
+    with RelationshipRecord.of(tmp_path, create=True) as published:
+        found = search_chunks(published, [3 * number for number in wanted], k=2)
+        assert [each.id for each in found] == best
+        assert found[0].content == "Text 1."
+        assert found[0].similarity == pytest.approx(1)
+        assert found[1].distance == pytest.approx(1 - vectors[best[1]] @ wanted)
+        with pytest.raises(EmbeddingMismatch):
+            search_chunks(published, [1.0, 0.0])
+        with pytest.raises(BadInput, match="no direction"):
+            search_chunks(published, [0.0] * len(wanted))
+    with pytest.raises(BadInput, match="no vectors"):
+        search_chunks(record, [1.0])

@@ -16,6 +16,7 @@ from graph.relationships import conversations as past
 from graph.relationships.conversations import ASSISTANT, USER, Cited
 from graph.relationships.history import (
     NewTurn,
+    add_message_with_references,
     keep_search,
     rate_views,
     record_turn,
@@ -281,3 +282,20 @@ def test_the_relevance_of_a_view_is_the_mean_of_its_users_marks(record: Relation
     assert rate_views(record, []) == 2
     assert scores(record, "ada") == {"nissan": None, "aikawa": None}
     assert record.revision > before
+
+
+def test_a_message_is_added_with_what_it_references_and_mentions(record: RelationshipRecord) -> None:
+    with pytest.raises(MissingEndpoint):
+        add_message_with_references(record, "cars", "Who?", "assistant", ["nissan", "gone"])
+    assert record.counts()["Message"] == record.counts()["Conversation"] == 0
+    asked = add_message_with_references(record, "cars", "Who founded Nissan?", "user", extractor=SpelledNames())
+    answer = add_message_with_references(record, "cars", "Yoshisuke Aikawa", "assistant", ["aikawa", "nissan"])
+    assert [message.id for message in past.messages(record, "cars")] == [asked, answer]
+    assert_followed(record, [asked, answer])
+    references = linked(record, EdgeType.REFERENCES, NodeType.MESSAGE, NodeType.DOCUMENT)
+    assert references == {(answer, "aikawa"): {"number": 1}, (answer, "nissan"): {"number": 2}}
+    mentions = linked(record, EdgeType.MENTIONS, NodeType.MESSAGE, NodeType.CONCEPT)
+    assert list(mentions) == [(asked, entity_id("Nissan"))]
+    for content in ("Who?", "Who else?"):
+        assert add_message_with_references(record, "ships", content, "user", message_id="m1") == "m1"
+    assert [message.content for message in past.messages(record, "ships")] == ["Who?"]
