@@ -111,7 +111,7 @@ def join_claims(
 
 
 def _joined_gaps(before: str, behind: str, *, at_start: bool) -> str:
-    """What stays around a claim that goes: of its line, the marker, where more follows on it; else the next line's."""
+    """Return the rest of a removed claim's line: its marker where more follows on it; else the next line's."""
     if "\n" not in behind:
         return before
     first, second = _line_breaks(before), _line_breaks(behind)

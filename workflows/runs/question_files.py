@@ -31,7 +31,7 @@ _TYPE_IN_ID = re.compile(r"([1-9]hop[0-9]?)__")
 
 
 class _Entry(BaseModel):
-    """What is read of an entry without gold."""
+    """An entry without gold, as it is read."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 

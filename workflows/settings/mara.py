@@ -161,8 +161,8 @@ class Context(SettingsForm):
     remember: list[HistoryPart] = Field(
         default=list(EVERY_PART), max_length=len(EVERY_PART), title="History · what is written"
     )
-    """What of a turn is written to the history: messages, their references and concepts, and views. Without messages,
-    views alone; an empty list: nothing.
+    """The parts of a turn that are written to the history: messages, their references and concepts, and views. Without
+    messages, views alone; an empty list: nothing.
     """
     temperature: Temperature = Field(default=0.0, title="Agents · temperature")
     """Temperature of all agents but the manager."""
